@@ -1,0 +1,72 @@
+package io.selinger
+
+import io.selinger.explain.TableFunctions
+import io.selinger.strategy.SelectJoinOperator
+import org.apache.spark.SPARK_VERSION
+import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.classic
+import org.slf4j.LoggerFactory
+
+/**
+ * What `spark.sql.extensions=io.selinger.SelingerExtension` loads. Every injection is here.
+ *
+ * {{{
+ *   SQL or DataFrame
+ *     │  Spark: parse, analyse, optimise
+ *     ▼
+ *   strategy/  SelectJoinOperator   ← estimate/ rows of both sides ← stats/ footers, stages
+ *     │                             ← cost/     time and memory of each operator
+ *     ▼
+ *   the query runs; after each stage Spark plans the rest again, through the same strategy,
+ *   now with measured rows
+ *     ▼
+ *   explain/   reads the decisions that the plan carries
+ * }}}
+ */
+class SelingerExtension extends (SparkSessionExtensions => Unit) {
+
+  override def apply(extensions: SparkSessionExtensions): Unit = {
+    val inactive = SelingerExtension.unsupported(SPARK_VERSION)
+    extensions.injectTableFunction(TableFunctions.status(inactive).description)
+    inactive match {
+      case Some(reason) => SelingerExtension.warnOnce(reason)
+      case None => inject(extensions)
+    }
+  }
+
+  private def inject(extensions: SparkSessionExtensions): Unit = {
+    extensions.injectTableFunction(TableFunctions.rules.description)
+    extensions.injectTableFunction(TableFunctions.settings.description)
+    // A strategy, because it runs before Spark's JoinSelection and again at each adaptive re-plan.
+    extensions.injectPlannerStrategy(session => new SelectJoinOperator(classicOf(session)))
+  }
+
+  // Extensions are applied on the server, where every session is a classic one.
+  private def classicOf(session: SparkSession): classic.SparkSession = session match {
+    case known: classic.SparkSession => known
+    case other => throw new IllegalStateException(s"not a classic Spark session: ${other.getClass}")
+  }
+}
+
+object SelingerExtension {
+
+  private val log = LoggerFactory.getLogger("io.selinger")
+  @volatile private var warned = false
+
+  /** Why this jar must keep its hands off this Spark, if it must. */
+  private[selinger] def unsupported(version: String): Option[String] = {
+    val line = version.split('.').take(2).mkString(".")
+    if (line == BuildInfo.sparkLine) None
+    else
+      Some(
+        s"this jar was built for Spark ${BuildInfo.sparkLine} and runs on Spark $version; " +
+          s"use selinger-spark-$line.jar, if there is one, or another Spark")
+  }
+
+  private def warnOnce(reason: String): Unit = synchronized {
+    if (!warned) {
+      warned = true
+      log.warn(s"Selinger is not active: $reason. Queries run as without it.")
+    }
+  }
+}

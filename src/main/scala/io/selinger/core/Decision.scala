@@ -1,0 +1,72 @@
+package io.selinger.core
+
+import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
+
+/** What became of a rule at one node. */
+sealed abstract class Outcome(val label: String)
+
+object Outcome {
+
+  /** The plan differs from what stock Spark would have run. */
+  case object Changed extends Outcome("changed")
+
+  /** The rule decided, and stock Spark would have done the same. */
+  case object Same extends Outcome("same")
+
+  /** The rule would have changed the plan, and the mode is `advise`. */
+  case object Advised extends Outcome("advised")
+
+  /** The rule left the node to Spark. */
+  case object Declined extends Outcome("declined")
+
+  /** The rule raised an error or returned something invalid; the query went on without it. */
+  case object Failed extends Outcome("failed")
+
+  /** Facts that other decisions use; the plan is not concerned. */
+  case object Informed extends Outcome("informed")
+}
+
+/** Static: before the query ran. Adaptive: between its stages, with measured sizes. */
+sealed abstract class Phase(val label: String)
+
+object Phase {
+  case object Static extends Phase("static")
+  case object Adaptive extends Phase("adaptive")
+}
+
+/**
+ * One decision with everything that explains it.
+ *
+ * @param rule id of the rule that decided
+ * @param node the operator concerned, readable
+ * @param key identifies the operator across re-planning of one query (expression ids included)
+ * @param chosen what was chosen, where there was a choice
+ * @param stock what stock Spark would have run there
+ * @param detail what the reason's sentence cannot say (an error message, say)
+ * @param setting the Spark conf that would change the outcome
+ */
+final case class Decision(
+    rule: String,
+    node: String,
+    key: String,
+    outcome: Outcome,
+    reason: Reason,
+    phase: Phase = Phase.Static,
+    chosen: Option[String] = None,
+    stock: Option[String] = None,
+    evidence: Seq[Evidence] = Nil,
+    detail: Option[String] = None,
+    setting: Option[String] = None)
+
+object Decision {
+
+  // Decisions live on the plan they are about: no registry to bound, nothing to leak, and they are
+  // still there after adaptive re-planning has copied the node.
+  private val tag = TreeNodeTag[Seq[Decision]]("selinger.decisions")
+
+  def of(node: TreeNode[_]): Seq[Decision] = node.getTagValue(tag).getOrElse(Nil)
+
+  /** Records what `decision.rule` decided at `node`, in place of what it decided there before. */
+  def record(node: TreeNode[_], decision: Decision): Unit =
+    node.setTagValue(tag, of(node).filterNot(_.rule == decision.rule) :+ decision)
+}

@@ -1,0 +1,30 @@
+package io.selinger.core
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+
+/** How decisions name the operators that they are about. */
+object NodeText {
+
+  private val longest = 160
+
+  /** Readable: `Join Inner (ss_item_sk = i_item_sk)`. */
+  def of(plan: LogicalPlan): String = plan match {
+    case join: Join =>
+      val condition = join.condition.map(readable).getOrElse("no condition")
+      shorten(s"Join ${join.joinType.sql.toLowerCase.capitalize} $condition")
+    case other => shorten(other.nodeName)
+  }
+
+  /** The same operator has the same key whenever it is planned again within one query. */
+  def key(plan: LogicalPlan): String = plan match {
+    case join: Join => s"Join ${join.joinType} ${join.condition.map(_.toString).getOrElse("")}"
+    case other => s"${other.nodeName} ${other.output.map(_.exprId.id).mkString(",")}"
+  }
+
+  def readable(expression: Expression): String =
+    expression.toString.replaceAll("#\\d+L?", "")
+
+  def shorten(text: String): String =
+    if (text.length <= longest) text else text.take(longest - 1) + "…"
+}

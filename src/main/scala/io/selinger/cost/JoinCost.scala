@@ -1,0 +1,87 @@
+package io.selinger.cost
+
+/**
+ * One input of a join, as far as its operators' costs go.
+ *
+ * @param rows expected rows
+ * @param rowBytes width of a row in Spark's format
+ * @param shuffleExists whether its shuffle has run already in this query, or its rows come
+ *   partitioned by the join's keys, so that no other is needed
+ */
+final case class JoinSide(rows: Double, rowBytes: Double, shuffleExists: Boolean) {
+  def bytes: Double = rows * rowBytes
+}
+
+/**
+ * Time that each join operator takes, in seconds of an otherwise idle cluster: not a forecast, but
+ * a scale on which operators compare.
+ *
+ * Each step costs time per row and time per byte. Both were read off `make bench-operators` on Spark
+ * 4.3 and hold at the default weight; `spark.selinger.cbo.weight` shifts them against each other as
+ * in the reference formula, weight × rows + (1 − weight) × bytes.
+ *
+ * @param weight of rows against bytes, 0 to 1
+ */
+final class JoinCost(cluster: Cluster, weight: Double) {
+  import JoinCost._
+
+  private val perRow = weight / calibratedWeight
+  private val perByte = (1.0 - weight) / (1.0 - calibratedWeight)
+
+  private def step(rows: Double, bytes: Double, nsPerRow: Double, nsPerByte: Double): Double =
+    (rows * nsPerRow * perRow + bytes * nsPerByte * perByte) * 1e-9
+
+  /** Broadcast hash join that builds from `build`. */
+  def broadcastHash(build: JoinSide, stream: JoinSide): Double =
+    broadcast(build) + stepOf(stream, probeNs, 0.0) / cluster.slots
+
+  /** Shuffled hash join that builds from `build`. */
+  def shuffledHash(build: JoinSide, stream: JoinSide): Double =
+    (shuffle(build) + shuffle(stream) +
+      stepOf(build, buildNs, buildByteNs) + stepOf(stream, probeNs, 0.0)) / cluster.slots + stageSeconds
+
+  /** Sort-merge join. */
+  def sortMerge(left: JoinSide, right: JoinSide): Double =
+    (shuffle(left) + shuffle(right) + sort(left) + sort(right)) / cluster.slots + stageSeconds
+
+  /** Collected and built on the driver by one thread, then copied to every executor. */
+  private def broadcast(side: JoinSide): Double = {
+    val copies = math.log(cluster.executors + 1.0) / math.log(2.0)
+    stepOf(side, collectNs + buildNs, collectByteNs + buildByteNs + copies * networkByteNs) +
+      broadcastSeconds
+  }
+
+  private def shuffle(side: JoinSide): Double =
+    if (side.shuffleExists) stepOf(side, readNs, readByteNs)
+    else stepOf(side, shuffleNs, shuffleByteNs)
+
+  private def sort(side: JoinSide): Double = {
+    val perTask = math.max(2.0, side.rows / cluster.slots)
+    stepOf(side, mergeNs + sortNs * math.log(perTask) / math.log(2.0), sortByteNs)
+  }
+
+  private def stepOf(side: JoinSide, nsPerRow: Double, nsPerByte: Double): Double =
+    step(side.rows, side.bytes, nsPerRow, nsPerByte)
+}
+
+object JoinCost {
+
+  /** The weight at which the constants below were measured. */
+  val calibratedWeight: Double = 0.7
+
+  private val shuffleNs = 150.0
+  private val shuffleByteNs = 4.0
+  private val readNs = 40.0
+  private val readByteNs = 1.0
+  private val sortNs = 20.0
+  private val sortByteNs = 1.0
+  private val mergeNs = 40.0
+  private val buildNs = 150.0
+  private val buildByteNs = 0.5
+  private val probeNs = 60.0
+  private val collectNs = 100.0
+  private val collectByteNs = 5.0
+  private val networkByteNs = 1.0
+  private val broadcastSeconds = 0.02
+  private val stageSeconds = 0.05
+}

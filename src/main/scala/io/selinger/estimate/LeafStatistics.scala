@@ -1,0 +1,113 @@
+package io.selinger.estimate
+
+import io.selinger.core.{Origin, Quantity}
+import io.selinger.stats._
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, ExprId}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
+
+/**
+ * What is known of a plan's leaves, best source first: rows that exist already (local relations,
+ * ranges, finished query stages, loaded caches), file footers, and what Spark's own statistics hold.
+ */
+object LeafStatistics {
+
+  /** The estimator over these leaves. */
+  val estimator: CardinalityEstimator = new CardinalityEstimator(of)
+
+  def of(leaf: LeafNode, predicates: Seq[Expression]): Option[(PlanEstimate, Seq[Expression])] =
+    leaf match {
+      case local: LocalRelation =>
+        Some((PlanEstimate.exactly(local.data.size.toDouble, Origin.Exact), Nil))
+      case range: Range =>
+        val rows = range.numElements.toDouble
+        val ids = range.output.map(_.exprId -> rangeColumn(range, rows))
+        Some((PlanEstimate.exactly(rows, Origin.Exact, ids.toMap), Nil))
+      case _: OneRowRelation => Some((PlanEstimate.exactly(1, Origin.Exact), Nil))
+      case stage: LogicalQueryStage => stageEstimate(stage).map((_, Nil))
+      case cached: InMemoryRelation => cacheEstimate(cached).map((_, Nil))
+      case FileRelation(relation) => fileEstimate(leaf, relation, predicates)
+      case other => sparkEstimate(other).map((_, Nil))
+    }
+
+  private def rangeColumn(range: Range, rows: Double): ColumnStatistics = {
+    val last = range.start.toDouble + range.step.toDouble * math.max(0.0, rows - 1)
+    ColumnStatistics(
+      nullFraction = Some(0.0),
+      min = Some(math.min(range.start.toDouble, last)),
+      max = Some(math.max(range.start.toDouble, last)),
+      distinct = Some(rows))
+  }
+
+  /** A finished stage has been counted; its columns are those of the plan that it ran. */
+  private def stageEstimate(stage: LogicalQueryStage): Option[PlanEstimate] = {
+    val planned = estimator.estimate(stage.logicalPlan)
+    QueryStages.measured(stage) match {
+      case Some(measured) =>
+        val columns = planned.map(_.columns).getOrElse(Map.empty[ExprId, ColumnStatistics])
+        Some(
+          PlanEstimate
+            .exactly(measured.rows, Origin.Measured, columns)
+            .copy(measuredRowBytes = measured.rowBytes))
+      case None => planned
+    }
+  }
+
+  private def cacheEstimate(cached: InMemoryRelation): Option[PlanEstimate] =
+    cached.stats.rowCount.map { rows =>
+      val origin =
+        if (cached.cacheBuilder.isCachedColumnBuffersLoaded) Origin.Measured else Origin.Derived
+      val estimate = PlanEstimate.exactly(rows.toDouble, origin)
+      if (origin == Origin.Measured) estimate else estimate.copy(bound = None)
+    }
+
+  private def fileEstimate(
+      leaf: LeafNode,
+      relation: FileRelation,
+      predicates: Seq[Expression]): Option[(PlanEstimate, Seq[Expression])] =
+    FooterStatistics.of(relation, predicates) match {
+      case Some(statistics) =>
+        val estimate = PlanEstimate(
+          statistics.rows,
+          statistics.bound.getOrElse(statistics.rows.value * 2),
+          statistics.bound,
+          columnsOf(leaf.output, statistics))
+        Some((estimate, relation.partitionFilters(predicates)))
+      case None => sparkEstimate(leaf).map((_, Nil))
+    }
+
+  private def columnsOf(
+      output: Seq[Attribute],
+      statistics: RelationStatistics): Map[ExprId, ColumnStatistics] =
+    output.flatMap { column =>
+      statistics.columns.get(FooterReader.columnName(column.name)).map { known =>
+        val domain = for (low <- known.min; high <- known.max)
+          yield NumericAxis.domain(low, high, column.dataType)
+        val rows = statistics.rows.value * (1.0 - known.nullFraction.getOrElse(0.0))
+        val distinct = known.distinct.orElse(domain.flatten).map(math.min(_, math.max(1.0, rows)))
+        column.exprId -> known.copy(distinct = distinct)
+      }
+    }.toMap
+
+  /** Spark's own statistics: ANALYZE's, or a source's. A size in bytes alone tells too little. */
+  private def sparkEstimate(leaf: LeafNode): Option[PlanEstimate] = {
+    val statistics = leaf.stats
+    statistics.rowCount.map { count =>
+      val columns = statistics.attributeStats.map { case (column, known) =>
+        val rows = math.max(1.0, count.toDouble)
+        column.exprId -> ColumnStatistics(
+          nullFraction = known.nullCount.map(_.toDouble / rows),
+          min = known.min.flatMap(NumericAxis.of(_, column.dataType)),
+          max = known.max.flatMap(NumericAxis.of(_, column.dataType)),
+          distinct = known.distinctCount.map(_.toDouble),
+          averageBytes = known.avgLen.map(_.toDouble))
+      }
+      PlanEstimate(
+        Quantity(count.toDouble, Origin.Derived),
+        count.toDouble * 2,
+        None,
+        columns.toMap)
+    }
+  }
+}

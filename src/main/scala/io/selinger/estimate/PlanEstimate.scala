@@ -1,0 +1,71 @@
+package io.selinger.estimate
+
+import io.selinger.core.{Origin, Quantity}
+import io.selinger.stats.ColumnStatistics
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, Expression, ExprId}
+import org.apache.spark.sql.types.NumericType
+
+/**
+ * What is believed of the rows that an operator returns. Three numbers, for three questions:
+ *
+ * @param rows the expected number, for comparing costs
+ * @param high a number that would be surprising to exceed, for decisions that lose if it is;
+ *   where a predicate is only guessed, it counts as keeping everything
+ * @param bound a number that cannot be exceeded, for decisions that must not go wrong
+ * @param columns statistics of output columns, where known
+ * @param measuredRowBytes width of a row as measured, where these rows exist already
+ */
+final case class PlanEstimate(
+    rows: Quantity,
+    high: Double,
+    bound: Option[Double],
+    columns: Map[ExprId, ColumnStatistics] = Map.empty,
+    measuredRowBytes: Option[Double] = None) {
+
+  require(!rows.value.isNaN && rows.value >= 0 && !rows.value.isInfinite, s"rows = ${rows.value}")
+
+  def column(expression: Expression): Option[ColumnStatistics] =
+    PlanEstimate.columnOf(expression).flatMap(attribute => columns.get(attribute.exprId))
+
+  /** Distinct values of an expression, at most one a row; `None` where nothing bounds them. */
+  def distinct(expression: Expression): Option[Double] =
+    column(expression).flatMap(_.distinct).map(d => math.max(1.0, math.min(d, rows.value)))
+
+  /** The same plan with other rows: `high` and `bound` stay consistent with them. */
+  def withRows(rows: Quantity, high: Double, bound: Option[Double]): PlanEstimate = {
+    val most = bound.getOrElse(PlanEstimate.most)
+    val expected = math.min(rows.value, most)
+    copy(
+      rows = Quantity(expected, rows.origin),
+      high = math.min(math.max(high, expected), most),
+      bound = bound)
+  }
+
+  /** Bytes of one row of `output` in Spark's row format. */
+  def rowBytes(output: Seq[Attribute]): Double =
+    measuredRowBytes.getOrElse(RowSize.of(output, columns))
+}
+
+object PlanEstimate {
+
+  /** Products of estimates stay finite: no plan is larger. */
+  val most: Double = 1e18
+
+  def exactly(
+      rows: Double,
+      origin: Origin,
+      columns: Map[ExprId, ColumnStatistics] = Map.empty): PlanEstimate =
+    PlanEstimate(Quantity(rows, origin), rows, Some(rows), columns)
+
+  /** The column that an expression shows unchanged, as far as its numeric axis is concerned. */
+  def columnOf(expression: Expression): Option[Attribute] = expression match {
+    case attribute: Attribute => Some(attribute)
+    case cast: Cast =>
+      (cast.child.dataType, cast.dataType) match {
+        case (_: NumericType, _: NumericType) => columnOf(cast.child)
+        case (from, to) if from == to => columnOf(cast.child)
+        case _ => None
+      }
+    case _ => None
+  }
+}

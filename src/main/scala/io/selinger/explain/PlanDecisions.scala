@@ -1,0 +1,78 @@
+package io.selinger.explain
+
+import io.selinger.core.{Decision, Phase}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LeafNode}
+import org.apache.spark.sql.execution.{CommandResultExec, LeafExecNode, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
+import org.apache.spark.sql.execution.joins.BaseJoinExec
+import scala.collection.mutable
+
+/**
+ * A decision as explain shows it.
+ *
+ * @param first what had been chosen before the query ran, where a re-plan chose something else
+ */
+final case class ShownDecision(decision: Decision, first: Option[Decision])
+
+/** Collects the decisions that a physical plan carries, each once, root first. */
+object PlanDecisions {
+
+  def of(plan: SparkPlan): Seq[ShownDecision] = {
+    val last = collect(plan, current = true)
+    val first = collect(plan, current = false)
+      .groupBy(identity)
+      .map { case (_, same) => same.head }
+      .map(decision => (decision.rule, decision.key) -> decision)
+      .toMap
+    last.map { decision =>
+      val before = first
+        .get((decision.rule, decision.key))
+        .filter(d => d.phase == Phase.Static && decision.phase == Phase.Adaptive)
+        .filter(_.chosen != decision.chosen)
+      ShownDecision(decision, before)
+    }
+  }
+
+  /** @param current the plan as it is now, rather than as it was before the query ran */
+  private def collect(root: SparkPlan, current: Boolean): Seq[Decision] = {
+    val found = mutable.LinkedHashMap.empty[(String, String), Decision]
+
+    def add(decisions: Seq[Decision]): Unit = decisions.foreach { decision =>
+      val _ = found.getOrElseUpdate((decision.rule, decision.key), decision)
+    }
+
+    def visit(plan: SparkPlan): Unit = {
+      add(ofNode(plan))
+      plan match {
+        case adaptive: AdaptiveSparkPlanExec =>
+          visit(if (current) adaptive.executedPlan else adaptive.initialPlan)
+        case stage: QueryStageExec => visit(stage.plan)
+        case command: CommandResultExec => visit(command.commandPhysicalPlan)
+        // Shown where the exchange is first.
+        case _: ReusedExchangeExec => ()
+        case other =>
+          other.children.foreach(visit)
+          other.subqueries.foreach(visit)
+      }
+    }
+
+    visit(root)
+    found.values.toSeq
+  }
+
+  private def ofNode(plan: SparkPlan): Seq[Decision] = {
+    val own = Decision.of(plan)
+    val linked = plan match {
+      case _: BaseJoinExec if own.isEmpty =>
+        plan.logicalLink.toSeq.collect { case join: Join => join }.flatMap(Decision.of(_))
+      case _: LeafExecNode =>
+        plan.logicalLink.toSeq
+          .flatMap(_.collectLeaves())
+          .collect { case leaf: LeafNode => leaf }
+          .flatMap(Decision.of(_))
+      case _ => Nil
+    }
+    own ++ linked
+  }
+}

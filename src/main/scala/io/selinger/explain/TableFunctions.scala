@@ -1,0 +1,91 @@
+package io.selinger.explain
+
+import io.selinger.BuildInfo
+import io.selinger.conf.SelingerConf
+import org.apache.spark.SPARK_VERSION
+import org.apache.spark.sql.catalyst.FunctionIdentifier
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry.TableFunctionBuilder
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression, ExpressionInfo}
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{BooleanType, DataType, StringType}
+import org.apache.spark.unsafe.types.UTF8String
+
+/** A table function as Spark's extensions take it. */
+final case class TableFunction(name: String, usage: String, builder: TableFunctionBuilder) {
+
+  def description: (FunctionIdentifier, ExpressionInfo, TableFunctionBuilder) =
+    (
+      FunctionIdentifier(name),
+      new ExpressionInfo(getClass.getName, null, name, usage, "", "", "", "", "0.1.0", "", "scala_udf"),
+      builder)
+}
+
+/** What Selinger says of itself in SQL, so that every language and Spark Connect can ask. */
+object TableFunctions {
+
+  /** @param inactive why the rest of Selinger is not loaded, if it is not */
+  def status(inactive: Option[String]): TableFunction =
+    of(
+      "selinger_status",
+      "What Selinger is, and whether it works in this session.",
+      Seq("key" -> StringType, "value" -> StringType)) {
+      val conf = SQLConf.get
+      val mode = if (inactive.isEmpty) SelingerConf.MODE.value else "off"
+      val providers = conf.getConfString("spark.sql.extendedExplainProviders", "")
+      Seq(
+        "version" -> BuildInfo.version,
+        "spark_version" -> SPARK_VERSION,
+        "built_for" -> BuildInfo.sparkLine,
+        "active" -> (inactive.isEmpty && mode != "off").toString,
+        "reason" -> inactive.getOrElse(if (mode == "off") s"${SelingerConf.MODE.key} is off" else ""),
+        "mode" -> mode,
+        "explain_provider" ->
+          providers.split(',').map(_.trim).contains(classOf[SelingerExplain].getName).toString
+      ).map { case (key, value) => Seq(key, value) }
+    }
+
+  val rules: TableFunction =
+    of(
+      "selinger_rules",
+      "The rules of Selinger, with their switches.",
+      Seq(
+        "rule" -> StringType,
+        "kind" -> StringType,
+        "hook" -> StringType,
+        "enabled" -> BooleanType,
+        "setting" -> StringType,
+        "description" -> StringType)) {
+      SelingerConf.rules.map { rule =>
+        val enabled = SelingerConf.switches.enabled(rule)
+        Seq(rule.id, rule.kind, rule.hook, enabled, rule.switch, rule.description)
+      }
+    }
+
+  val settings: TableFunction =
+    of(
+      "selinger_settings",
+      "The settings of Selinger, with their values in this session.",
+      Seq("key", "value", "default", "category", "unit", "description").map(_ -> StringType)) {
+      SelingerConf.all.map(s => Seq(s.key, s.text, s.default, s.category, s.unit, s.doc))
+    }
+
+  private def of(name: String, usage: String, columns: Seq[(String, DataType)])(
+      rows: => Seq[Seq[Any]]): TableFunction = {
+    def build(arguments: Seq[Expression]): LogicalPlan = {
+      if (arguments.nonEmpty) {
+        throw new IllegalArgumentException(
+          s"$name takes no arguments: write SELECT * FROM $name()")
+      }
+      val output = columns.map { case (column, kind) => AttributeReference(column, kind)() }
+      LocalRelation(output, rows.map(row => InternalRow.fromSeq(row.map(catalyst))))
+    }
+    TableFunction(name, usage, build)
+  }
+
+  private def catalyst(value: Any): Any = value match {
+    case text: String => UTF8String.fromString(text)
+    case other => other
+  }
+}

@@ -1,0 +1,98 @@
+package io.selinger.stats
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression, SubqueryExpression}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.datasources.{
+  FileFormat,
+  FileIndex,
+  HadoopFsRelation,
+  LogicalRelation,
+  PartitioningAwareFileIndex
+}
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2ScanRelation, FileScan}
+import org.apache.spark.sql.execution.datasources.v2.orc.OrcScan
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan
+import org.apache.spark.sql.types.StructType
+
+/**
+ * A scan of Parquet or ORC files whose listing is already on the driver, so that asking for it
+ * starts no job. Other indexes (Delta's, say) compute their listing, and are left alone.
+ */
+final case class FileRelation(
+    plan: LogicalPlan,
+    reader: FooterReader,
+    partitionSchema: StructType,
+    private val index: FileIndex,
+    private val pushedFilters: Seq[Expression],
+    private val options: Map[String, String]) {
+
+  private val partitionColumns: AttributeSet = {
+    val names = partitionSchema.fieldNames.map(FooterReader.columnName).toSet
+    AttributeSet(plan.output.filter(column => names(FooterReader.columnName(column.name))))
+  }
+
+  /** Those of `predicates` that choose among partitions before a file is opened. */
+  def partitionFilters(predicates: Seq[Expression]): Seq[Expression] =
+    predicates.filter { predicate =>
+      predicate.deterministic && predicate.references.nonEmpty &&
+      predicate.references.subsetOf(partitionColumns) &&
+      !SubqueryExpression.hasSubquery(predicate)
+    }
+
+  /** The partitions that remain under `filters` (see [[partitionFilters]]): values and files. */
+  def partitions(filters: Seq[Expression]): Seq[(InternalRow, Seq[FileStatus])] =
+    index.listFiles(pushedFilters ++ filters, Nil).map(part => (part.values, part.files.map(_.fileStatus)))
+
+  def hadoop: Configuration =
+    SparkSession.active.sessionState.newHadoopConfWithOptions(options)
+}
+
+object FileRelation {
+
+  def unapply(plan: LogicalPlan): Option[FileRelation] = plan match {
+    case relation: LogicalRelation if !relation.isStreaming =>
+      relation.relation match {
+        case fs: HadoopFsRelation =>
+          for (index <- listed(fs.location); reader <- readerOf(fs.fileFormat))
+            yield FileRelation(plan, reader, fs.partitionSchema, index, Nil, fs.options)
+        case _ => None
+      }
+    case relation: DataSourceV2ScanRelation =>
+      relation.scan match {
+        case scan: FileScan =>
+          for (index <- listed(scan.fileIndex); reader <- readerOf(scan))
+            yield FileRelation(
+              plan,
+              reader,
+              scan.readPartitionSchema,
+              index,
+              scan.partitionFilters,
+              Map.empty)
+        case _ => None
+      }
+    case _ => None
+  }
+
+  private def listed(index: FileIndex): Option[FileIndex] = index match {
+    case known: PartitioningAwareFileIndex => Some(known)
+    case _ => None
+  }
+
+  // Exactly Spark's own classes: a subclass may drop rows that the footer counts.
+  private def readerOf(format: FileFormat): Option[FooterReader] =
+    if (format.getClass == classOf[ParquetFileFormat]) Some(ParquetFooters)
+    else if (format.getClass == classOf[OrcFileFormat]) Some(OrcFooters)
+    else None
+
+  private def readerOf(scan: FileScan): Option[FooterReader] = scan match {
+    case parquet: ParquetScan if parquet.pushedAggregate.isEmpty => Some(ParquetFooters)
+    case orc: OrcScan if orc.pushedAggregate.isEmpty => Some(OrcFooters)
+    case _ => None
+  }
+}

@@ -1,0 +1,21 @@
+package io.selinger.stats
+
+import java.util.Locale
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.FileStatus
+
+/** Reads what a file format stores about a whole file, without reading its data. */
+trait FooterReader {
+
+  /** @throws java.io.IOException or a format's own error, where the file cannot be read */
+  def read(file: FileStatus, hadoop: Configuration): FileFooter
+}
+
+object FooterReader {
+
+  /** Spark's default width of a string, assumed where a file hides the width of its values. */
+  val usualWidth: Double = 20.0
+
+  /** Statistics are kept under lower-case names, as Spark resolves columns by default. */
+  def columnName(name: String): String = name.toLowerCase(Locale.ROOT)
+}

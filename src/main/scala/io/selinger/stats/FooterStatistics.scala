@@ -1,0 +1,75 @@
+package io.selinger.stats
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core._
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Expression
+
+/** Statistics of file scans from their footers: the rule `readFooterStatistics`. */
+object FooterStatistics {
+
+  private val info = SelingerConf.READ_FOOTER_STATISTICS
+
+  /**
+   * Statistics of the files that `relation` reads once the partition filters among `predicates` are
+   * applied; `None` where the rule is off or no footer could be read.
+   */
+  def of(relation: FileRelation, predicates: Seq[Expression]): Option[RelationStatistics] =
+    Guard.value[Option[RelationStatistics]](info, SelingerConf.switches, None) {
+      val partitions = relation.partitions(relation.partitionFilters(predicates))
+      val files = partitions.flatMap(_._2)
+      val answer = FooterStore.statistics(relation.reader, files, relation.hadoop, limits)
+      record(relation, answer)
+      answer.statistics.map { statistics =>
+        statistics.copy(columns = statistics.columns ++ partitionColumns(relation, partitions))
+      }
+    }
+
+  private def limits = FooterLimits(
+    SelingerConf.FOOTER_MAX_FILES.value.min(Int.MaxValue.toLong).toInt,
+    SelingerConf.FOOTER_BUDGET_MS.value,
+    SelingerConf.FOOTER_THREADS.value.min(64L).toInt,
+    SelingerConf.FOOTER_CACHE_MAX_BYTES.value)
+
+  /** Partition columns are in no file; the listing has all their values. */
+  private def partitionColumns(
+      relation: FileRelation,
+      partitions: Seq[(InternalRow, Seq[_])]): Map[String, ColumnStatistics] = {
+    val fields = relation.partitionSchema.fields.toSeq
+    fields.zipWithIndex.map { case (field, i) =>
+      val values = partitions.map { case (row, _) => row.get(i, field.dataType) }
+      val known = values.filter(_ != null)
+      val axis = known.flatMap(NumericAxis.of(_, field.dataType))
+      FooterReader.columnName(field.name) -> ColumnStatistics(
+        nullFraction =
+          if (values.isEmpty) None else Some(1.0 - known.size.toDouble / values.size),
+        min = axis.minOption,
+        max = axis.maxOption,
+        distinct = Some(known.distinct.size.toDouble))
+    }.toMap
+  }
+
+  private def record(relation: FileRelation, answer: FooterAnswer): Unit = {
+    val reason = answer.statistics match {
+      case None => Reason.FootersUnavailable
+      case Some(_) if answer.filesRead < answer.files => Reason.FootersSampled
+      case Some(_) => Reason.FootersRead
+    }
+    val rows = answer.statistics.map(s => Evidence("rows", s.rows.value, "rows", s.rows.origin))
+    Decision.record(
+      relation.plan,
+      Decision(
+        rule = info.id,
+        node = NodeText.of(relation.plan),
+        key = NodeText.key(relation.plan),
+        outcome = Outcome.Informed,
+        reason = reason,
+        evidence = rows.toSeq ++ Seq(
+          Evidence("footers", answer.filesRead.toDouble, "files", Origin.Exact),
+          Evidence("files", answer.files.toDouble, "files", Origin.Exact),
+          Evidence("time", answer.ms, "ms", Origin.Measured)),
+        setting =
+          if (reason == Reason.FootersRead) None
+          else Some(SelingerConf.FOOTER_BUDGET_MS.key)))
+  }
+}

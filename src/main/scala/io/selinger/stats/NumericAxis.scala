@@ -1,0 +1,34 @@
+package io.selinger.stats
+
+import org.apache.spark.sql.types._
+
+/** Where values lie on the axis of [[ColumnStatistics]]. */
+object NumericAxis {
+
+  /** The place of a Catalyst value of type `kind`; none for nulls and for types without an axis. */
+  def of(value: Any, kind: DataType): Option[Double] = (value, kind) match {
+    case (null, _) => None
+    case (number: Byte, ByteType) => Some(number.toDouble)
+    case (number: Short, ShortType) => Some(number.toDouble)
+    case (number: Int, IntegerType | DateType) => Some(number.toDouble)
+    case (number: Long, LongType | TimestampType | TimestampNTZType) => Some(number.toDouble)
+    case (number: Float, FloatType) => Some(number.toDouble).filterNot(_.isNaN)
+    case (number: Double, DoubleType) => Some(number).filterNot(_.isNaN)
+    case (number: Decimal, _: DecimalType) => Some(number.toDouble)
+    case (flag: Boolean, BooleanType) => Some(if (flag) 1.0 else 0.0)
+    case _ => None
+  }
+
+  /**
+   * Most distinct values that a column of this type can have between `min` and `max`: whole steps
+   * for discrete types, unknown for continuous ones.
+   */
+  def domain(min: Double, max: Double, kind: DataType): Option[Double] = {
+    val steps = kind match {
+      case ByteType | ShortType | IntegerType | LongType | DateType | BooleanType => Some(max - min)
+      case decimal: DecimalType => Some((max - min) * math.pow(10, decimal.scale.toDouble))
+      case _ => None
+    }
+    steps.map(_ + 1.0).filter(_ >= 1.0)
+  }
+}

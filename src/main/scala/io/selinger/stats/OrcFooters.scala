@@ -1,0 +1,75 @@
+package io.selinger.stats
+
+import java.util.concurrent.TimeUnit
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.FileStatus
+import org.apache.orc.{
+  BooleanColumnStatistics,
+  DateColumnStatistics,
+  DecimalColumnStatistics,
+  DoubleColumnStatistics,
+  IntegerColumnStatistics,
+  OrcFile,
+  StringColumnStatistics,
+  TimestampColumnStatistics,
+  ColumnStatistics => OrcStatistics
+}
+import scala.jdk.CollectionConverters._
+
+/** Reads the footer of one ORC file. */
+object OrcFooters extends FooterReader {
+
+  override def read(file: FileStatus, hadoop: Configuration): FileFooter = {
+    val options = OrcFile.readerOptions(hadoop).maxLength(file.getLen)
+    val reader = OrcFile.createReader(file.getPath, options)
+    try {
+      val statistics = reader.getStatistics
+      val schema = reader.getSchema
+      val rows = reader.getNumberOfRows
+      // A file without columns has no field names at all.
+      val names = Option(schema.getFieldNames).map(_.asScala.toSeq).getOrElse(Nil)
+      val columns = names.zip(Option(schema.getChildren).map(_.asScala.toSeq).getOrElse(Nil))
+      FileFooter(
+        rows,
+        columns.collect {
+          case (name, child) if child.getId < statistics.length =>
+            FooterReader.columnName(name) -> column(statistics(child.getId), rows)
+        }.toMap)
+    } finally reader.close()
+  }
+
+  private def column(stats: OrcStatistics, rows: Long): ColumnFooter = {
+    val values = stats.getNumberOfValues
+    val range = if (values > 0) rangeOf(stats) else None
+    val width = stats match {
+      case strings: StringColumnStatistics if values > 0 => Some(strings.getSum.toDouble / values)
+      case _ if values > 0 => Some(stats.getBytesOnDisk.toDouble / values)
+      case _ => None
+    }
+    ColumnFooter(
+      stats.getBytesOnDisk,
+      Some(math.max(0L, rows - values)),
+      range.map(_._1),
+      range.map(_._2),
+      width)
+  }
+
+  private def rangeOf(stats: OrcStatistics): Option[(Double, Double)] = stats match {
+    case ints: IntegerColumnStatistics =>
+      Some((ints.getMinimum.toDouble, ints.getMaximum.toDouble))
+    case doubles: DoubleColumnStatistics => Some((doubles.getMinimum, doubles.getMaximum))
+    case dates: DateColumnStatistics =>
+      Some((dates.getMinimumDayOfEpoch.toDouble, dates.getMaximumDayOfEpoch.toDouble))
+    case decimals: DecimalColumnStatistics =>
+      for (low <- Option(decimals.getMinimum); high <- Option(decimals.getMaximum))
+        yield (low.doubleValue, high.doubleValue)
+    case times: TimestampColumnStatistics =>
+      def micros(time: java.sql.Timestamp) =
+        TimeUnit.MILLISECONDS.toMicros(time.getTime).toDouble
+      for (low <- Option(times.getMinimumUTC); high <- Option(times.getMaximumUTC))
+        yield (micros(low), micros(high))
+    case booleans: BooleanColumnStatistics =>
+      Some((if (booleans.getFalseCount > 0) 0.0 else 1.0, if (booleans.getTrueCount > 0) 1.0 else 0.0))
+    case _ => None
+  }
+}

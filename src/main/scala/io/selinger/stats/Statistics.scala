@@ -1,0 +1,96 @@
+package io.selinger.stats
+
+import io.selinger.core.{Origin, Quantity}
+
+/**
+ * What is known of one column. Values are on one numeric axis a type: numbers as they are, dates in
+ * days and timestamps in microseconds since 1970-01-01, booleans 0 and 1. Types without such an
+ * axis (strings, binary, nested) have neither `min` nor `max`.
+ *
+ * @param nullFraction share of rows that are null, 0 to 1
+ * @param distinct distinct values other than null
+ * @param averageBytes width of a value in a row, for types of variable width
+ */
+final case class ColumnStatistics(
+    nullFraction: Option[Double] = None,
+    min: Option[Double] = None,
+    max: Option[Double] = None,
+    distinct: Option[Double] = None,
+    averageBytes: Option[Double] = None)
+
+/**
+ * What is known of one relation.
+ *
+ * @param rows of all files that a scan without filters reads
+ * @param bound rows that it cannot exceed; only where every row was counted
+ * @param columns by lower-case name
+ */
+final case class RelationStatistics(
+    rows: Quantity,
+    bound: Option[Double],
+    columns: Map[String, ColumnStatistics])
+
+/** What one file's footer says of one column; `min` and `max` as in [[ColumnStatistics]]. */
+final case class ColumnFooter(
+    uncompressedBytes: Long,
+    nulls: Option[Long],
+    min: Option[Double],
+    max: Option[Double],
+    averageBytes: Option[Double])
+
+/** What one file's footer says: its rows, and its columns by lower-case name. */
+final case class FileFooter(rows: Long, columns: Map[String, ColumnFooter])
+
+/** The footers of a relation's files taken together. */
+object FooterMerge {
+
+  /** One file of the relation with its footer, if that was read. */
+  final case class File(bytes: Long, footer: Option[FileFooter])
+
+  /**
+   * Rows and columns of all files. Files whose footer is missing are extrapolated by bytes, and
+   * then the result counts as sampled and bounds nothing. `None` where no footer was read of files
+   * that hold something.
+   */
+  def merge(files: Seq[File]): Option[RelationStatistics] = {
+    val read = files.flatMap(_.footer)
+    val complete = read.size == files.size
+    val readBytes = files.collect { case File(bytes, Some(_)) => bytes.toDouble }.sum
+    if (!complete && readBytes <= 0) None
+    else {
+      val counted = read.map(_.rows.toDouble).sum
+      val scale = if (complete) 1.0 else files.map(_.bytes.toDouble).sum / readBytes
+      val origin = if (complete) Origin.Exact else Origin.Sampled
+      val names = read.iterator.flatMap(_.columns.keysIterator).toSet
+      Some(
+        RelationStatistics(
+          Quantity(counted * scale, origin),
+          if (complete) Some(counted) else None,
+          names.iterator.map(name => name -> column(name, read, counted)).toMap))
+    }
+  }
+
+  private def column(name: String, files: Seq[FileFooter], rows: Double): ColumnStatistics = {
+    val present = files.filter(_.columns.contains(name))
+    val chunks = present.map(_.columns(name))
+    // A file that lacks the column yields null for each of its rows.
+    val absentRows = rows - present.map(_.rows.toDouble).sum
+    val nulls = allOf(chunks.map(_.nulls.map(_.toDouble))).map(_.sum + absentRows)
+    // A file of nulls only has no bounds and does not limit those of the others.
+    val bounded = present.collect {
+      case file if !file.columns(name).nulls.contains(file.rows) => file.columns(name)
+    }
+    val widths = present.flatMap(file =>
+      file.columns(name).averageBytes.map(width => (width, file.rows.toDouble)))
+    val weight = widths.map(_._2).sum
+    ColumnStatistics(
+      nullFraction = nulls.filter(_ => rows > 0).map(n => math.min(1.0, n / rows)),
+      min = allOf(bounded.map(_.min)).filter(_.nonEmpty).map(_.min),
+      max = allOf(bounded.map(_.max)).filter(_.nonEmpty).map(_.max),
+      averageBytes =
+        if (weight > 0) Some(widths.map { case (width, n) => width * n }.sum / weight) else None)
+  }
+
+  private def allOf(values: Seq[Option[Double]]): Option[Seq[Double]] =
+    if (values.forall(_.isDefined)) Some(values.flatten) else None
+}

@@ -1,0 +1,164 @@
+package io.selinger.strategy
+
+import io.selinger.core.Reason
+import io.selinger.cost.{Cluster, HashTable, JoinCost, JoinSide}
+import io.selinger.estimate.PlanEstimate
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
+
+/** A way to run a join. */
+sealed trait JoinOperator {
+  def label: String
+}
+
+object JoinOperator {
+  private def side(build: BuildSide): String = if (build == BuildLeft) "left" else "right"
+
+  final case class BroadcastHash(build: BuildSide) extends JoinOperator {
+    def label: String = s"BroadcastHashJoin(${side(build)})"
+  }
+  final case class ShuffledHash(build: BuildSide) extends JoinOperator {
+    def label: String = s"ShuffledHashJoin(${side(build)})"
+  }
+  case object SortMerge extends JoinOperator {
+    def label: String = "SortMergeJoin"
+  }
+  final case class BroadcastNestedLoop(build: BuildSide) extends JoinOperator {
+    def label: String = s"BroadcastNestedLoopJoin(${side(build)})"
+  }
+  case object Cartesian extends JoinOperator {
+    def label: String = "CartesianProduct"
+  }
+}
+
+/**
+ * One input of a join with the evidence about it.
+ *
+ * @param estimate of its rows
+ * @param rowBytes width of one
+ * @param keyBytes width of its join key
+ * @param numericKey whether the key packs into one long
+ * @param shuffleExists see [[JoinSide]]
+ * @param largestTaskShare of its rows, the most that one task of a shuffled join reads: measured
+ *   from the shuffle where that has run, else 1, since a single key may hold them all
+ */
+final case class JoinInput(
+    estimate: PlanEstimate,
+    rowBytes: Double,
+    keyBytes: Double,
+    numericKey: Boolean,
+    shuffleExists: Boolean,
+    largestTaskShare: Double) {
+
+  def side: JoinSide = JoinSide(estimate.rows.value, rowBytes, shuffleExists)
+
+  def tableBytes(rows: Double): Double = HashTable.bytes(rows, rowBytes, keyBytes, numericKey)
+}
+
+/**
+ * What the query, its user and Spark's operators allow.
+ *
+ * @param broadcastLimitBytes of one build side; none where the user forbids broadcasts
+ * @param totalLimitBytes of all broadcasts of the query
+ * @param promisedBytes of it that other joins take
+ */
+final case class JoinLimits(
+    broadcastBuilds: Set[BuildSide],
+    shuffledBuilds: Set[BuildSide],
+    sortable: Boolean,
+    broadcastLimitBytes: Option[Double],
+    totalLimitBytes: Double,
+    promisedBytes: Double,
+    hashMemoryShare: Double,
+    hashMemoryMargin: Double)
+
+/**
+ * The choice among join operators, as a pure function of estimates, costs and limits.
+ *
+ * What can fail for want of memory is judged by the number that matches its stake: a broadcast by
+ * the rows that would be surprising to exceed, a shuffled hash table, which cannot spill, by the
+ * rows that cannot be exceeded. Among operators that are safe the cheapest wins, by expected rows.
+ */
+final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
+  import JoinChoice._
+  import JoinOperator._
+
+  /**
+   * For a join with equalities.
+   *
+   * @param stock what Spark would run
+   */
+  def equiJoin(left: JoinInput, right: JoinInput, stock: Option[JoinOperator]): Choice = {
+    val broadcasts = limits.broadcastBuilds.toSeq.collect {
+      case build if broadcastIsSafe(pick(build, left, right), stock.contains(BroadcastHash(build))) =>
+        val (b, s) = (pick(build, left, right), pick(other(build), left, right))
+        Candidate(BroadcastHash(build), cost.broadcastHash(b.side, s.side), Reason.BroadcastCheapest)
+    }
+    val shuffled = limits.shuffledBuilds.toSeq.collect {
+      case build if tableIsSafe(pick(build, left, right)) =>
+        val (b, s) = (pick(build, left, right), pick(other(build), left, right))
+        Candidate(ShuffledHash(build), cost.shuffledHash(b.side, s.side), Reason.HashBuildCheapest)
+    }
+    val sorted = if (limits.sortable) {
+      val reason =
+        if (broadcasts.isEmpty && shuffled.isEmpty) Reason.NothingFits else Reason.SortMergeCheapest
+      Seq(Candidate(SortMerge, cost.sortMerge(left.side, right.side), reason))
+    } else Nil
+    // Ties go to the operator named first, so the choice does not depend on the order of a set.
+    val candidates = (broadcasts ++ shuffled ++ sorted).sortBy(c => (c.seconds, c.operator.label))
+    Choice(candidates.headOption, candidates)
+  }
+
+  /** For a join without equalities; only the broadcast of one side is ours to choose. */
+  def nestedLoop(left: JoinInput, right: JoinInput): Choice = {
+    val candidates = limits.broadcastBuilds.toSeq
+      .collect {
+        case build if broadcastIsSafe(pick(build, left, right), stockAgrees = false) =>
+          val (b, s) = (pick(build, left, right), pick(other(build), left, right))
+          Candidate(
+            BroadcastNestedLoop(build),
+            cost.broadcastHash(b.side, s.side),
+            Reason.NestedLoopFits)
+      }
+      .sortBy(c => (c.seconds, c.operator.label))
+    Choice(candidates.headOption, candidates)
+  }
+
+  /**
+   * Safe if even a surprising number of rows fits. Where Spark would broadcast as well, only an
+   * estimate above the limit speaks against it.
+   */
+  private def broadcastIsSafe(build: JoinInput, stockAgrees: Boolean): Boolean =
+    limits.broadcastLimitBytes.exists { limit =>
+      val feared = if (stockAgrees) build.estimate.rows.value else build.estimate.high
+      val bytes = build.tableBytes(feared)
+      bytes <= limit && feared <= mostBroadcastRows &&
+      (bytes <= smallBytes || limits.promisedBytes + bytes <= limits.totalLimitBytes)
+    }
+
+  /** Safe if the largest task's part of the most rows there can be fits that task's memory share. */
+  private def tableIsSafe(build: JoinInput): Boolean =
+    build.estimate.bound.exists { rows =>
+      val bytes = build.tableBytes(rows * build.largestTaskShare) * limits.hashMemoryMargin
+      bytes <= cluster.taskMemoryBytes * limits.hashMemoryShare
+    }
+
+  private def pick(build: BuildSide, left: JoinInput, right: JoinInput): JoinInput =
+    if (build == BuildLeft) left else right
+
+  private def other(build: BuildSide): BuildSide = if (build == BuildLeft) BuildRight else BuildLeft
+}
+
+object JoinChoice {
+
+  /** An operator that is allowed and safe, with its cost and the reason if it is the cheapest. */
+  final case class Candidate(operator: JoinOperator, seconds: Double, reason: Reason)
+
+  /** @param best none where no operator is both possible and safe */
+  final case class Choice(best: Option[Candidate], candidates: Seq[Candidate])
+
+  /** Spark refuses to broadcast more rows than this. */
+  private val mostBroadcastRows = 512000000.0
+
+  /** Broadcasts that Spark makes by default do not compete for the query's total. */
+  private val smallBytes = 10.0 * (1 << 20)
+}

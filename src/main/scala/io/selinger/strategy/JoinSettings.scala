@@ -1,0 +1,44 @@
+package io.selinger.strategy
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.Phase
+import io.selinger.cost.Cluster
+import org.apache.spark.sql.internal.SQLConf
+
+/** What the session's settings, ours and Spark's, say about joins. Read at every call. */
+object JoinSettings {
+
+  private val autoBroadcast = SQLConf.AUTO_BROADCASTJOIN_THRESHOLD
+  private val adaptiveBroadcast = SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD
+
+  private val heapShare = 16.0
+  private val most = 256.0 * (1 << 20)
+
+  /** The threshold that the user set for broadcasts in this phase, if any; -1 forbids them. */
+  def userThreshold(phase: Phase): Option[Long] = {
+    val conf = SQLConf.get
+    val adaptive =
+      if (phase == Phase.Adaptive) conf.getConf(adaptiveBroadcast) else None
+    adaptive.orElse {
+      if (conf.contains(autoBroadcast.key)) Some(conf.getConf(autoBroadcast)) else None
+    }
+  }
+
+  /** Largest hash table to broadcast; none where the user forbids broadcasts. */
+  def broadcastLimit(phase: Phase, cluster: Cluster): Option[Double] =
+    userThreshold(phase) match {
+      case Some(bytes) if bytes < 0 => None
+      case Some(bytes) => Some(bytes.toDouble)
+      case None =>
+        SelingerConf.BROADCAST_MAX_BYTES.value match {
+          case 0 => Some(math.min(cluster.smallerHeapBytes / heapShare, most))
+          case bytes => Some(bytes.toDouble)
+        }
+    }
+
+  /** Whether the user asked for sort-merge joins in so many words. */
+  def sortMergeDemanded: Boolean = {
+    val conf = SQLConf.get
+    conf.contains(SQLConf.PREFER_SORTMERGEJOIN.key) && conf.getConf(SQLConf.PREFER_SORTMERGEJOIN)
+  }
+}

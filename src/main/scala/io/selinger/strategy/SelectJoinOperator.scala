@@ -1,0 +1,317 @@
+package io.selinger.strategy
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core._
+import io.selinger.cost.{Cluster, JoinCost}
+import io.selinger.estimate.{LeafStatistics, PlanEstimate, RowSize}
+import io.selinger.stats.QueryStages
+import io.selinger.strategy.JoinChoice.{Candidate, Choice}
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.optimizer.{
+  BuildLeft,
+  BuildRight,
+  BuildSide,
+  JoinSelectionHelper
+}
+import org.apache.spark.sql.catalyst.planning.{
+  ExtractEquiJoinKeys,
+  ExtractSingleColumnNullAwareAntiJoin
+}
+import org.apache.spark.sql.catalyst.plans.FullOuter
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
+import org.apache.spark.sql.execution.joins._
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.LongType
+
+/**
+ * Chooses the operator of a join by the memory that it needs and the time that it takes, where Spark
+ * compares the size of files with 10 MB and otherwise sorts.
+ *
+ * Fires when (each line is a Precondition below, in this order):
+ *   1. the plan is not a stream                          else STREAMING_PLAN
+ *   2. neither side has been broadcast already           else BROADCAST_STAGE_RUNNING
+ *   3. no join hint was given                            else HINT_OBEYED
+ *   4. it is not the null-aware join of NOT IN           else NULL_AWARE_ANTI_JOIN
+ * and then, needing more than the join itself,
+ *   5. the rows of both sides can be estimated           else NO_STATISTICS
+ *   6. Spark would not broadcast by the user's threshold else USER_THRESHOLD_OBEYED
+ *   7. Spark has the operator for this join              else OPERATOR_UNSUPPORTED
+ *
+ * {{{
+ *   SELECT * FROM store_sales JOIN store_returns ON ss_ticket_number = sr_ticket_number AND …
+ *   Before:  SortMergeJoin                            After:  ShuffledHashJoin BuildRight
+ *            :- Sort +- Exchange +- store_sales               :- Exchange +- store_sales
+ *            +- Sort +- Exchange +- store_returns             +- Exchange +- store_returns
+ * }}}
+ *
+ * Correct because: every operator that is chosen is built by Spark's own JoinSelection from the same
+ * join, only with a hint; which join types and keys an operator supports stays Spark's knowledge. So
+ * nulls, duplicates, empty inputs, outer sides and residual conditions are Spark's as ever. Rows come
+ * in another order, and ANSI errors of a condition are raised for the same pairs of rows.
+ * Not done: hints that Spark cannot follow are not replaced; NOT IN keeps its null-aware operator;
+ * cartesian products stay where nothing fits.
+ * Cost: planning O(n) in the operators below the join, shared among the joins of a plan. May lose
+ * when a side turns out larger than believed: see JoinChoice for what each operator is trusted with.
+ * Runs as a planner strategy, before Spark's JoinSelection, when a query is planned and again at each
+ * adaptive re-plan, then with measured rows. A second run on the same plan decides the same.
+ * Conf: spark.selinger.selectJoinOperator.enabled.  References: Spark 3.0's JoinSelection; Selinger
+ * et al., Access Path Selection in a Relational Database Management System, SIGMOD 1979.
+ */
+final class SelectJoinOperator(session: SparkSession)
+    extends GuardedStrategy(SelingerConf.SELECT_JOIN_OPERATOR, SelingerConf.switches)
+    with JoinSelectionHelper {
+  import SelectJoinOperator._
+
+  override protected def concerns(plan: LogicalPlan): Boolean = plan.isInstanceOf[Join]
+
+  /** What earlier stages of this query have broadcast takes part of its total. */
+  override protected def begin(root: LogicalPlan): Unit = root.foreach {
+    case stage: LogicalQueryStage if QueryStages.isBroadcast(stage) =>
+      PlanningPass.current.promise(stage.stats.sizeInBytes.toDouble)
+    case _ => ()
+  }
+
+  override protected def choose(plan: LogicalPlan, mode: Mode): Seq[SparkPlan] = plan match {
+    case join: Join =>
+      val phase = if (QueryStages.begun(join)) Phase.Adaptive else Phase.Static
+      Precondition.firstUnmet(preconditions, join) match {
+        case Some(reason) => decline(join, phase, reason)
+        case None => decide(join, phase, mode)
+      }
+    case _ => Nil
+  }
+
+  private def decide(join: Join, phase: Phase, mode: Mode): Seq[SparkPlan] =
+    inputs(join) match {
+      case None => decline(join, phase, Reason.NoStatistics)
+      case Some((left, right)) =>
+        val stockPlans = planned(join)
+        val stock = stockPlans.headOption.flatMap(operatorOf)
+        val cluster = Cluster.of(session)
+        if (JoinSettings.userThreshold(phase).exists(_ >= 0) && stock.exists(isBroadcast)) {
+          decline(join, phase, Reason.UserThreshold)
+        } else {
+          val limits = limitsOf(join, phase, cluster)
+          val cost = new JoinCost(cluster, SelingerConf.CBO_WEIGHT.value)
+          val chooser = new JoinChoice(cluster, cost, limits)
+          val choice =
+            if (equalities(join).isEmpty) chooser.nestedLoop(left, right)
+            else chooser.equiJoin(left, right, stock)
+          val evidence = evidenceOf(left, right, limits, choice)
+          choice.best match {
+            case None if equalities(join).isEmpty =>
+              decline(join, phase, Reason.NestedLoopTooLarge, evidence)
+            case None => decline(join, phase, Reason.NothingFits, evidence)
+            case Some(best) =>
+              act(join, phase, mode, best, stock, stockPlans, evidence, (left, right))
+          }
+        }
+    }
+
+  private def act(
+      join: Join,
+      phase: Phase,
+      mode: Mode,
+      best: Candidate,
+      stock: Option[JoinOperator],
+      stockPlans: Seq[SparkPlan],
+      evidence: Seq[Evidence],
+      inputs: (JoinInput, JoinInput)): Seq[SparkPlan] = {
+    val same = stock.contains(best.operator)
+    val plans = if (same) stockPlans else planned(join.copy(hint = hintFor(best.operator)))
+    if (!plans.headOption.flatMap(operatorOf).contains(best.operator)) {
+      decline(join, phase, Reason.UnsupportedByOperator, evidence)
+    } else {
+      promise(best.operator, inputs)
+      val outcome =
+        if (same) Outcome.Same else if (mode == Mode.On) Outcome.Changed else Outcome.Advised
+      val decision = Decision(
+        rule = info.id,
+        node = NodeText.of(join),
+        key = NodeText.key(join),
+        outcome = outcome,
+        reason = best.reason,
+        phase = phase,
+        chosen = Some(best.operator.label),
+        stock = stock.map(_.label),
+        evidence = evidence,
+        setting = Some(settingFor(best.reason)))
+      // On the logical join for advise mode, on the operator so that a re-plan leaves it alone.
+      Decision.record(join, decision)
+      plans.foreach(Decision.record(_, decision))
+      plans
+    }
+  }
+
+  private def decline(
+      join: Join,
+      phase: Phase,
+      reason: Reason,
+      evidence: Seq[Evidence] = Nil): Seq[SparkPlan] = {
+    Decision.record(
+      join,
+      Decision(
+        rule = info.id,
+        node = NodeText.of(join),
+        key = NodeText.key(join),
+        outcome = Outcome.Declined,
+        reason = reason,
+        phase = phase,
+        evidence = evidence,
+        setting = Some(settingFor(reason))))
+    Nil
+  }
+
+  /** What Spark's own strategy makes of a join. */
+  private def planned(join: Join): Seq[SparkPlan] = session.sessionState.planner.JoinSelection(join)
+
+  private def inputs(join: Join): Option[(JoinInput, JoinInput)] = {
+    val (leftKeys, rightKeys) = equalities(join).unzip
+    val estimator = LeafStatistics.estimator
+    for (left <- estimator.estimate(join.left); right <- estimator.estimate(join.right))
+      yield (input(join.left, left, leftKeys), input(join.right, right, rightKeys))
+  }
+
+  private def input(plan: LogicalPlan, estimate: PlanEstimate, keys: Seq[Expression]): JoinInput = {
+    val packed = HashJoin.rewriteKeyExpr(keys)
+    val shuffle = QueryStages.shuffleBy(plan, keys)
+    val share = shuffle
+      .flatMap(QueryStages.largestTaskShare(_, SQLConf.get.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)))
+      .map(share => math.min(1.0, share * compressionSkew))
+    JoinInput(
+      estimate,
+      estimate.rowBytes(plan.output),
+      RowSize.ofTypes(packed.map(_.dataType)),
+      packed.map(_.dataType) == Seq(LongType),
+      shuffle.isDefined || groupedBy(plan, keys),
+      share.getOrElse(1.0))
+  }
+
+  private def limitsOf(join: Join, phase: Phase, cluster: Cluster): JoinLimits = {
+    def builds(left: Boolean, right: Boolean): Set[BuildSide] =
+      (if (left) Set[BuildSide](BuildLeft) else Set.empty) ++
+        (if (right) Set[BuildSide](BuildRight) else Set.empty)
+    val both = join.joinType == FullOuter && equalities(join).isEmpty
+    JoinLimits(
+      broadcastBuilds = builds(
+        (both || canBuildBroadcastLeft(join.joinType)) && !hintToNotBroadcastLeft(join.hint),
+        (both || canBuildBroadcastRight(join.joinType)) && !hintToNotBroadcastRight(join.hint)),
+      shuffledBuilds =
+        if (JoinSettings.sortMergeDemanded) Set.empty
+        else
+          builds(
+            canBuildShuffledHashJoinLeft(join.joinType),
+            canBuildShuffledHashJoinRight(join.joinType)),
+      sortable = true,
+      broadcastLimitBytes = JoinSettings.broadcastLimit(phase, cluster),
+      totalLimitBytes = SelingerConf.BROADCAST_TOTAL_SHARE.value * cluster.smallerHeapBytes,
+      promisedBytes = PlanningPass.current.promised,
+      hashMemoryShare = SelingerConf.HASH_MEMORY_SHARE.value,
+      hashMemoryMargin = SelingerConf.HASH_MEMORY_MARGIN.value)
+  }
+
+  private def promise(operator: JoinOperator, inputs: (JoinInput, JoinInput)): Unit = {
+    val built = operator match {
+      case JoinOperator.BroadcastHash(BuildLeft) => Some(inputs._1)
+      case JoinOperator.BroadcastHash(BuildRight) => Some(inputs._2)
+      case JoinOperator.BroadcastNestedLoop(BuildLeft) => Some(inputs._1)
+      case JoinOperator.BroadcastNestedLoop(BuildRight) => Some(inputs._2)
+      case _ => None
+    }
+    built.foreach(side => PlanningPass.current.promise(side.tableBytes(side.estimate.rows.value)))
+  }
+}
+
+object SelectJoinOperator {
+
+  private val preconditions: Seq[Precondition[Join]] = Seq(
+    Precondition(Reason.StreamingPlan)(!_.isStreaming),
+    Precondition(Reason.BroadcastStage)(join =>
+      !QueryStages.isBroadcast(join.left) && !QueryStages.isBroadcast(join.right)),
+    Precondition(Reason.HintObeyed)(join =>
+      (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy).forall(isPlanners)),
+    Precondition(Reason.NullAwareAntiJoin)(join =>
+      ExtractSingleColumnNullAwareAntiJoin.unapply(join).isEmpty))
+
+  // Partition sizes are known compressed, and a partition of one repeated key compresses better
+  // than the others: it may hold this many times more rows than its bytes say.
+  private val compressionSkew = 2.0
+
+  /** Set by adaptive execution itself, to forbid a broadcast; all other hints are the user's. */
+  private def isPlanners(strategy: JoinStrategyHint): Boolean = strategy == NO_BROADCAST_HASH
+
+  private def equalities(join: Join): Seq[(Expression, Expression)] = join match {
+    case ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, _, _, _) => leftKeys.zip(rightKeys)
+    case _ => Nil
+  }
+
+  /** Rows that an aggregate returns by the join's keys are partitioned by them already. */
+  private def groupedBy(plan: LogicalPlan, keys: Seq[Expression]): Boolean = plan match {
+    case aggregate: Aggregate if aggregate.groupingExpressions.nonEmpty =>
+      aggregate.groupingExpressions.size == keys.size &&
+      keys.forall(key => aggregate.groupingExpressions.exists(_.semanticEquals(key)))
+    case Filter(_, child) => groupedBy(child, keys)
+    case Project(_, child) => groupedBy(child, keys)
+    case _ => false
+  }
+
+  private def operatorOf(plan: SparkPlan): Option[JoinOperator] = plan match {
+    case join: BroadcastHashJoinExec => Some(JoinOperator.BroadcastHash(join.buildSide))
+    case join: ShuffledHashJoinExec => Some(JoinOperator.ShuffledHash(join.buildSide))
+    case _: SortMergeJoinExec => Some(JoinOperator.SortMerge)
+    case join: BroadcastNestedLoopJoinExec => Some(JoinOperator.BroadcastNestedLoop(join.buildSide))
+    case _: CartesianProductExec => Some(JoinOperator.Cartesian)
+    case _ => None
+  }
+
+  private def isBroadcast(operator: JoinOperator): Boolean = operator match {
+    case _: JoinOperator.BroadcastHash | _: JoinOperator.BroadcastNestedLoop => true
+    case _ => false
+  }
+
+  /** The hint by which Spark's strategy builds just this operator. */
+  private def hintFor(operator: JoinOperator): JoinHint = {
+    def on(build: BuildSide, strategy: JoinStrategyHint) = {
+      val info = Some(HintInfo(strategy = Some(strategy)))
+      if (build == BuildLeft) JoinHint(info, None) else JoinHint(None, info)
+    }
+    operator match {
+      case JoinOperator.BroadcastHash(build) => on(build, BROADCAST)
+      case JoinOperator.BroadcastNestedLoop(build) => on(build, BROADCAST)
+      case JoinOperator.ShuffledHash(build) => on(build, SHUFFLE_HASH)
+      case JoinOperator.SortMerge => on(BuildLeft, SHUFFLE_MERGE)
+      case JoinOperator.Cartesian => on(BuildLeft, SHUFFLE_REPLICATE_NL)
+    }
+  }
+
+  private def settingFor(reason: Reason): String = reason match {
+    case Reason.BroadcastCheapest | Reason.NestedLoopFits | Reason.NestedLoopTooLarge =>
+      SelingerConf.BROADCAST_MAX_BYTES.key
+    case Reason.HashBuildCheapest | Reason.NothingFits => SelingerConf.HASH_MEMORY_SHARE.key
+    case Reason.SortMergeCheapest => SelingerConf.CBO_WEIGHT.key
+    case Reason.UserThreshold => SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key
+    case Reason.NoStatistics => SelingerConf.READ_FOOTER_STATISTICS.switch
+    case _ => SelingerConf.SELECT_JOIN_OPERATOR.switch
+  }
+
+  private def evidenceOf(
+      left: JoinInput,
+      right: JoinInput,
+      limits: JoinLimits,
+      choice: Choice): Seq[Evidence] = {
+    def of(name: String, side: JoinInput) = Seq(
+      Evidence(s"$name rows", side.estimate.rows.value, "rows", side.estimate.rows.origin),
+      Evidence(s"$name rows at most", side.estimate.high, "rows", side.estimate.rows.origin),
+      Evidence(
+        s"$name hash table",
+        side.tableBytes(side.estimate.rows.value),
+        "bytes",
+        side.estimate.rows.origin.worse(Origin.Derived)))
+    of("left", left) ++ of("right", right) ++
+      limits.broadcastLimitBytes.map(Evidence("broadcast limit", _, "bytes", Origin.Exact)) ++
+      choice.candidates.map(c => Evidence(s"cost of ${c.operator.label}", c.seconds, "s", Origin.Derived))
+  }
+}

@@ -32,6 +32,14 @@ final case class FileRelation(
     private val pushedFilters: Seq[Expression],
     private val options: Map[String, String]) {
 
+  /** The table, or the last part of the path. */
+  def name: String = plan match {
+    case LogicalRelation(_, _, Some(table), _, _) => table.identifier.unquotedString
+    case relation: DataSourceV2ScanRelation if relation.relation.identifier.isDefined =>
+      relation.relation.identifier.map(_.toString).mkString
+    case _ => index.rootPaths.headOption.map(_.getName).getOrElse("no files")
+  }
+
   private val partitionColumns: AttributeSet = {
     val names = partitionSchema.fieldNames.map(FooterReader.columnName).toSet
     AttributeSet(plan.output.filter(column => names(FooterReader.columnName(column.name))))

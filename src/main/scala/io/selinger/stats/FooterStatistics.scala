@@ -60,7 +60,7 @@ object FooterStatistics {
       relation.plan,
       Decision(
         rule = info.id,
-        node = NodeText.of(relation.plan),
+        node = NodeText.shorten(s"Scan ${relation.name}"),
         key = NodeText.key(relation.plan),
         outcome = Outcome.Informed,
         reason = reason,

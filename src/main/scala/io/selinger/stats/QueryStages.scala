@@ -48,7 +48,7 @@ object QueryStages {
    * adaptive execution coalesces. `None` while the shuffle runs.
    */
   def largestTaskShare(stage: ShuffleQueryStageExec, coalescedBytes: Long): Option[Double] =
-    stage.mapStats.map { statistics =>
+    Option(stage).filter(_.isMaterialized).flatMap(_.mapStats).map { statistics =>
       val bytes = statistics.bytesByPartitionId
       val total = bytes.iterator.map(_.toDouble).sum
       if (total <= 0) 1.0

@@ -151,17 +151,21 @@ final class SelectJoinOperator(session: SparkSession)
       phase: Phase,
       reason: Reason,
       evidence: Seq[Evidence] = Nil): Seq[SparkPlan] = {
-    Decision.record(
-      join,
-      Decision(
-        rule = info.id,
-        node = NodeText.of(join),
-        key = NodeText.key(join),
-        outcome = Outcome.Declined,
-        reason = reason,
-        phase = phase,
-        evidence = evidence,
-        setting = Some(settingFor(reason))))
+    // What was decided before a side was broadcast says more than that it has been.
+    val settled = reason == Reason.BroadcastStage && Decision.of(join).exists(_.rule == info.id)
+    if (!settled) {
+      Decision.record(
+        join,
+        Decision(
+          rule = info.id,
+          node = NodeText.of(join),
+          key = NodeText.key(join),
+          outcome = Outcome.Declined,
+          reason = reason,
+          phase = phase,
+          evidence = evidence,
+          setting = Some(settingFor(reason))))
+    }
     Nil
   }
 

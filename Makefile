@@ -1,0 +1,93 @@
+# Selinger's targets. `make help` lists them.
+
+PYTHON ?= python3
+LINE_FIELD = $(PYTHON) -c 'import json, sys; t = json.load(open("conf/spark-lines.json")); print($(1))'
+LINES := $(shell $(call LINE_FIELD," ".join(t["lines"])))
+SPARK ?= $(shell $(call LINE_FIELD,t["default"]))
+SPARK_VERSION = $(shell $(call LINE_FIELD,t["lines"]["$*"]["spark"]))
+
+VENV = .venv/$(SPARK)
+PY = $(VENV)/bin/python
+JAR = python/selinger/jars/selinger-spark-$(SPARK).jar
+SCALA_SOURCES = $(shell find src project build.sbt version.sbt conf/spark-lines.json -name '*.scala' -o -name '*.sbt' -o -name '*.json' -o -name '*.properties' | grep -v target)
+
+SBT_VERSION := $(shell sed -n 's/^sbt.version=//p' project/build.properties)
+SBT_LAUNCH = .tools/sbt-launch-$(SBT_VERSION).jar
+SBT_ON_PATH := $(shell command -v sbt 2>/dev/null)
+SBT = $(if $(SBT_ON_PATH),sbt,java -Xmx1500m -jar $(SBT_LAUNCH)) -Dsbt.log.noformat=true -Dsbt.server.autostart=false
+SBT_READY = $(if $(SBT_ON_PATH),,$(SBT_LAUNCH))
+
+# Settings of the demo and the benchmarks: make bench SF=10 QUERIES=q01,q05 RUNS=3 PROFILES=stock,selinger
+SF ?= 1
+QUERIES ?= all
+RUNS ?= 1
+PROFILES ?= stock,selinger
+SUITE ?= tpcds
+MEMORY ?= 8g
+
+.DEFAULT_GOAL := help
+.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs bench clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@echo "  SPARK=$(SPARK) chooses the Spark line; there are: $(LINES)"
+
+setup: $(VENV)/.ready $(SBT_READY) ## install PySpark and the tools of a line into .venv/<line>
+
+.venv/%/.ready: python/pyproject.toml conf/spark-lines.json
+	@command -v java > /dev/null || { echo "No Java found: install a JDK, version 17 or later, and put it on the PATH."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is too old: Python 3.10 or later is needed (make PYTHON=python3.11 …)."; exit 1; }
+	test -x .venv/$*/bin/python || $(PYTHON) -m venv .venv/$*
+	.venv/$*/bin/python -m pip install --quiet "pyspark[connect]==$(SPARK_VERSION)"
+	.venv/$*/bin/python -m pip install --quiet -e "python[dev]"
+	@touch $@
+
+$(SBT_LAUNCH):
+	@command -v java > /dev/null || { echo "No Java found: install a JDK, version 17 or later, and put it on the PATH."; exit 1; }
+	@command -v mvn > /dev/null || { echo "Neither sbt nor Maven found: install one of them (sbt $(SBT_VERSION), or any Maven 3) and put it on the PATH."; exit 1; }
+	mvn --quiet dependency:copy -Dartifact=org.scala-sbt:sbt-launch:$(SBT_VERSION) -DoutputDirectory=.tools
+
+python/selinger/jars/selinger-spark-%.jar: $(SCALA_SOURCES) .venv/%/.ready $(SBT_READY)
+	SPARK=$* $(SBT) package
+	@touch $@
+
+jar: $(JAR) ## build the jar of a line
+
+jars: $(LINES:%=python/selinger/jars/selinger-spark-%.jar) ## build the jars of all lines
+
+wheel: jars $(VENV)/.ready ## build the wheel with the jars of all lines, into python/dist
+	rm -rf python/dist
+	$(PY) -m build --wheel --no-isolation --outdir python/dist python
+
+demo: wheel ## TPC-DS with stock Spark and with Selinger: same answers? what changed, and why?
+	$(PY) -m benchmarks.demo --sf $(SF)
+
+test: test-scala test-python ## build and pass every test of a line
+
+test-scala: $(VENV)/.ready $(SBT_READY)
+	SPARK=$(SPARK) $(SBT) test
+
+PYTEST = $(PY) -m pytest -q -c python/pyproject.toml --rootdir=.
+
+test-python: $(JAR) $(VENV)/.ready
+	$(PYTEST) tests/python
+	SELINGER_TEST_CONNECT=1 $(PYTEST) tests/python/spark
+
+lint: $(VENV)/.ready $(SBT_READY) ## check format, lint and types of Scala and Python
+	SPARK=$(SPARK) $(SBT) scalafmtCheckAll scalafmtSbtCheck Test/compile
+	$(VENV)/bin/ruff check --config python/pyproject.toml python benchmarks tests/python
+	$(VENV)/bin/ruff format --check --config python/pyproject.toml python benchmarks tests/python
+	$(VENV)/bin/mypy --config-file python/pyproject.toml python/selinger benchmarks tests/python
+
+format: $(VENV)/.ready $(SBT_READY) ## format Scala and Python
+	SPARK=$(SPARK) $(SBT) scalafmtAll scalafmtSbt
+	$(VENV)/bin/ruff format --config python/pyproject.toml python benchmarks tests/python
+
+docs: $(JAR) $(VENV)/.ready ## write the generated documentation
+	$(PY) docs/generate.py
+
+bench: $(JAR) $(VENV)/.ready ## measure profiles in turn: SF, QUERIES, RUNS, PROFILES, SUITE, MEMORY
+	$(PY) -m benchmarks.run --suite $(SUITE) --sf $(SF) --queries $(QUERIES) --runs $(RUNS) --profiles $(PROFILES) --memory $(MEMORY)
+
+clean: ## remove what the build made (not the environments, not the data)
+	rm -rf target project/target project/project python/selinger/jars python/dist

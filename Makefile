@@ -83,8 +83,8 @@ format: $(VENV)/.ready $(SBT_READY) ## format Scala and Python
 	SPARK=$(SPARK) $(SBT) scalafmtAll scalafmtSbt
 	$(VENV)/bin/ruff format --config python/pyproject.toml python benchmarks tests/python
 
-docs: $(JAR) $(VENV)/.ready ## write the generated documentation
-	$(PY) docs/generate.py
+docs: $(VENV)/.ready $(SBT_READY) ## write the generated documentation
+	SELINGER_WRITE_DOCS=1 SPARK=$(SPARK) $(SBT) "testOnly io.selinger.docs.*"
 
 bench: $(JAR) $(VENV)/.ready ## measure profiles in turn: SF, QUERIES, RUNS, PROFILES, SUITE, MEMORY
 	$(PY) -m benchmarks.run --suite $(SUITE) --sf $(SF) --queries $(QUERIES) --runs $(RUNS) --profiles $(PROFILES) --memory $(MEMORY)

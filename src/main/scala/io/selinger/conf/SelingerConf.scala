@@ -113,7 +113,7 @@ object SelingerConf {
     ConfEntry.bytes(
       key("join.broadcastMaxBytes"),
       0L,
-      "Largest build side to broadcast, as the memory that its hash table needs. 0: a 16th of " +
+      "Largest build side to broadcast, as the memory that its hash table needs. 0: a 64th of " +
         "the smaller of driver and executor heap, at most 256 MiB. If " +
         "spark.sql.autoBroadcastJoinThreshold is set, it is the limit instead; -1 there means " +
         "that nothing is broadcast without a hint."),
@@ -123,7 +123,7 @@ object SelingerConf {
   val BROADCAST_TOTAL_SHARE: Setting[Double] = Setting(
     share(
       "join.broadcastTotalShare",
-      0.15,
+      0.06,
       "Share of the smaller of driver and executor heap that the broadcasts of one query may " +
         "fill together. Tables up to 10 MiB are broadcast all the same."),
     "joins",

@@ -13,7 +13,7 @@ import java.util.concurrent.ConcurrentMap
 final class PlanningPass {
 
   private var usedNanos = 0L
-  private var promisedBytes = 0.0
+  private var promises = Map.empty[AnyRef, Double]
   private val results: ConcurrentMap[AnyRef, AnyRef] =
     new MapMaker().weakKeys().concurrencyLevel(1).makeMap[AnyRef, AnyRef]()
 
@@ -21,10 +21,13 @@ final class PlanningPass {
 
   def spend(nanos: Long): Unit = usedNanos += nanos
 
-  /** Memory that joins planned earlier in this pass will hold at the same time, in bytes. */
-  def promised: Double = promisedBytes
+  /** Memory promised in this pass to others than `holder`, in bytes. */
+  def promisedBeside(holder: AnyRef): Double =
+    promises.collect { case (other, bytes) if other != holder => bytes }.sum
 
-  def promise(bytes: Double): Unit = promisedBytes += bytes
+  /** Promises memory for as long as the query runs; the same holder is counted once. */
+  def promise(holder: AnyRef, bytes: Double): Unit =
+    promises = promises.updated(holder, math.max(bytes, promises.getOrElse(holder, 0.0)))
 
   /** `compute` once for each `node` object of this pass. Results must not hold the node. */
   def memo[A <: AnyRef](node: AnyRef)(compute: => A): A = results.get(node) match {

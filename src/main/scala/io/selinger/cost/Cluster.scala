@@ -1,6 +1,5 @@
 package io.selinger.cost
 
-import io.selinger.core.PlanningPass
 import org.apache.spark.SparkConf
 import org.apache.spark.network.util.{ByteUnit, JavaUtils}
 import org.apache.spark.sql.classic.SparkSession
@@ -83,7 +82,4 @@ object HashTable {
     else rows * (rowBytes + keyBytes + 16.0 + pointers)
 
   private val pointers = 32.0
-
-  /** Broadcasts that were promised to other joins of the plan being planned. */
-  def promisedBytes: Double = PlanningPass.current.promised
 }

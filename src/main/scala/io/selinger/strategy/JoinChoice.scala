@@ -38,6 +38,8 @@ object JoinOperator {
  * @param keyBytes width of its join key
  * @param numericKey whether the key packs into one long
  * @param shuffleExists see [[JoinSide]]
+ * @param promisedBytes that other broadcasts of the query take; the same table broadcast twice is
+ *   one, for Spark reuses it
  * @param largestTaskShare of its rows, the most that one task of a shuffled join reads: measured
  *   from the shuffle where that has run, else 1, since a single key may hold them all
  */
@@ -47,6 +49,7 @@ final case class JoinInput(
     keyBytes: Double,
     numericKey: Boolean,
     shuffleExists: Boolean,
+    promisedBytes: Double,
     largestTaskShare: Double) {
 
   def side: JoinSide = JoinSide(estimate.rows.value, rowBytes, shuffleExists)
@@ -59,7 +62,6 @@ final case class JoinInput(
  *
  * @param broadcastLimitBytes of one build side; none where the user forbids broadcasts
  * @param totalLimitBytes of all broadcasts of the query
- * @param promisedBytes of it that other joins take
  */
 final case class JoinLimits(
     broadcastBuilds: Set[BuildSide],
@@ -67,7 +69,6 @@ final case class JoinLimits(
     sortable: Boolean,
     broadcastLimitBytes: Option[Double],
     totalLimitBytes: Double,
-    promisedBytes: Double,
     hashMemoryShare: Double,
     hashMemoryMargin: Double)
 
@@ -125,14 +126,16 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
 
   /**
    * Safe if even a surprising number of rows fits. Where Spark would broadcast as well, only an
-   * estimate above the limit speaks against it.
+   * estimate far above the limit speaks against it.
    */
   private def broadcastIsSafe(build: JoinInput, stockAgrees: Boolean): Boolean =
     limits.broadcastLimitBytes.exists { limit =>
-      val feared = if (stockAgrees) build.estimate.rows.value else build.estimate.high
-      val bytes = build.tableBytes(feared)
-      bytes <= limit && feared <= mostBroadcastRows &&
-      (bytes <= smallBytes || limits.promisedBytes + bytes <= limits.totalLimitBytes)
+      val expected = build.tableBytes(build.estimate.rows.value)
+      val feared = build.tableBytes(build.estimate.high)
+      val fits = feared <= limit &&
+        (feared <= smallBytes || build.promisedBytes + feared <= limits.totalLimitBytes)
+      build.estimate.rows.value <= mostBroadcastRows &&
+      (fits || stockAgrees && expected <= limit * stockMargin)
     }
 
   /** Safe if the largest task's part of the most rows there can be fits that task's memory share. */
@@ -159,6 +162,9 @@ object JoinChoice {
   /** Spark refuses to broadcast more rows than this. */
   private val mostBroadcastRows = 512000000.0
 
-  /** Broadcasts that Spark makes by default do not compete for the query's total. */
+  /** How far above our limit an estimate must be before it overrules a broadcast of Spark's. */
+  private val stockMargin = 4.0
+
+  /** Tables of this size, which Spark broadcasts by default, do not compete for the query's total. */
   private val smallBytes = 10.0 * (1 << 20)
 }

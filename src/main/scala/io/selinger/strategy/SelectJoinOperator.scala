@@ -70,7 +70,7 @@ final class SelectJoinOperator(session: SparkSession)
   /** What earlier stages of this query have broadcast takes part of its total. */
   override protected def begin(root: LogicalPlan): Unit = root.foreach {
     case stage: LogicalQueryStage if QueryStages.isBroadcast(stage) =>
-      PlanningPass.current.promise(stage.stats.sizeInBytes.toDouble)
+      PlanningPass.current.promise(stage.logicalPlan.canonicalized, stage.stats.sizeInBytes.toDouble)
     case _ => ()
   }
 
@@ -125,7 +125,7 @@ final class SelectJoinOperator(session: SparkSession)
     if (!plans.headOption.flatMap(operatorOf).contains(best.operator)) {
       decline(join, phase, Reason.UnsupportedByOperator, evidence)
     } else {
-      promise(best.operator, inputs)
+      promise(join, best.operator, inputs)
       val outcome =
         if (same) Outcome.Same else if (mode == Mode.On) Outcome.Changed else Outcome.Advised
       val decision = Decision(
@@ -191,6 +191,7 @@ final class SelectJoinOperator(session: SparkSession)
       RowSize.ofTypes(packed.map(_.dataType)),
       packed.map(_.dataType) == Seq(LongType),
       shuffle.isDefined || groupedBy(plan, keys),
+      PlanningPass.current.promisedBeside(plan.canonicalized),
       share.getOrElse(1.0))
   }
 
@@ -212,20 +213,23 @@ final class SelectJoinOperator(session: SparkSession)
       sortable = true,
       broadcastLimitBytes = JoinSettings.broadcastLimit(phase, cluster),
       totalLimitBytes = SelingerConf.BROADCAST_TOTAL_SHARE.value * cluster.smallerHeapBytes,
-      promisedBytes = PlanningPass.current.promised,
       hashMemoryShare = SelingerConf.HASH_MEMORY_SHARE.value,
       hashMemoryMargin = SelingerConf.HASH_MEMORY_MARGIN.value)
   }
 
-  private def promise(operator: JoinOperator, inputs: (JoinInput, JoinInput)): Unit = {
-    val built = operator match {
-      case JoinOperator.BroadcastHash(BuildLeft) => Some(inputs._1)
-      case JoinOperator.BroadcastHash(BuildRight) => Some(inputs._2)
-      case JoinOperator.BroadcastNestedLoop(BuildLeft) => Some(inputs._1)
-      case JoinOperator.BroadcastNestedLoop(BuildRight) => Some(inputs._2)
-      case _ => None
+  private def promise(
+      join: Join,
+      operator: JoinOperator,
+      inputs: (JoinInput, JoinInput)): Unit = {
+    def hold(build: BuildSide): Unit = {
+      val (plan, side) = if (build == BuildLeft) (join.left, inputs._1) else (join.right, inputs._2)
+      PlanningPass.current.promise(plan.canonicalized, side.tableBytes(side.estimate.rows.value))
     }
-    built.foreach(side => PlanningPass.current.promise(side.tableBytes(side.estimate.rows.value)))
+    operator match {
+      case JoinOperator.BroadcastHash(build) => hold(build)
+      case JoinOperator.BroadcastNestedLoop(build) => hold(build)
+      case _ => ()
+    }
   }
 }
 
@@ -244,8 +248,9 @@ object SelectJoinOperator {
   // than the others: it may hold this many times more rows than its bytes say.
   private val compressionSkew = 2.0
 
-  /** Set by adaptive execution itself, to forbid a broadcast; all other hints are the user's. */
-  private def isPlanners(strategy: JoinStrategyHint): Boolean = strategy == NO_BROADCAST_HASH
+  /** Hints of adaptive execution forbid a broadcast or recommend; all others are the user's. */
+  private def isPlanners(strategy: JoinStrategyHint): Boolean =
+    AdaptiveHintsShim.hints.contains(strategy)
 
   private def equalities(join: Join): Seq[(Expression, Expression)] = join match {
     case ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, _, _, _) => leftKeys.zip(rightKeys)

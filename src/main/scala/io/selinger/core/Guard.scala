@@ -75,7 +75,9 @@ object Guard {
       what: String,
       error: Option[Throwable]): Unit = {
     log.warn(s"${rule.id} failed and the plan went on without it: $what", error.orNull)
-    Decision.record(node, stopped(rule, node, reason, Outcome.Failed, Some(what)))
+    // The node may be what the rule stumbled over; that it cannot be described must not matter.
+    try Decision.record(node, stopped(rule, node, reason, Outcome.Failed, Some(what)))
+    catch { case NonFatal(_) | _: LinkageError => () }
   }
 
   private def stopped(

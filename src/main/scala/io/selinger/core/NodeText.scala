@@ -1,6 +1,7 @@
 package io.selinger.core
 
 import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 
 /** How decisions name the operators that they are about. */
@@ -12,14 +13,20 @@ object NodeText {
   def of(plan: LogicalPlan): String = plan match {
     case join: Join =>
       val condition = join.condition.map(readable).getOrElse("no condition")
-      shorten(s"Join ${join.joinType.sql.toLowerCase.capitalize} $condition")
+      shorten(s"Join ${kind(join.joinType)} $condition")
     case other => shorten(other.nodeName)
   }
 
   /** The same operator has the same key whenever it is planned again within one query. */
   def key(plan: LogicalPlan): String = plan match {
-    case join: Join => s"Join ${join.joinType} ${join.condition.map(_.toString).getOrElse("")}"
+    case join: Join => s"Join ${kind(join.joinType)} ${join.condition.map(_.toString).getOrElse("")}"
     case other => s"${other.nodeName} ${other.output.map(_.exprId.id).mkString(",")}"
+  }
+
+  private def kind(joinType: JoinType): String = joinType match {
+    // Its mark column differs from run to run, and `sql` is not defined for it.
+    case _: ExistenceJoin => "Existence"
+    case other => other.toString
   }
 
   def readable(expression: Expression): String =

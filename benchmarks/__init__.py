@@ -1,0 +1,1 @@
+"""Benchmarks and demo of Selinger: data, queries, sessions, measuring, reporting."""

@@ -1,0 +1,228 @@
+"""
+The sessions that are measured: stock Spark, stock Spark tuned by hand, and Selinger.
+
+All profiles share master, memory, shuffle partitions and everything else that is not their point.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from benchmarks.paths import ROOT
+
+COMMON = {
+    "spark.sql.shuffle.partitions": "16",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+"""Set alike in every profile."""
+
+_HASH_JOIN = "spark.sql.adaptive.convertSortMergeJoinToShuffledHashJoin"
+_MERGE_SUBPLANS = "spark.sql.optimizer.mergeSubplans.filterPropagation"
+
+TUNED = {
+    # Statistics of ANALYZE, and all that Spark does with them.
+    "spark.sql.statistics.histogram.enabled": "true",
+    "spark.sql.cbo.enabled": "true",
+    "spark.sql.cbo.planStats.enabled": "true",
+    "spark.sql.cbo.joinReorder.enabled": "true",
+    # Joins: larger broadcasts, hash joins when planning and when re-planning.
+    "spark.sql.autoBroadcastJoinThreshold": "64MB",
+    "spark.sql.join.preferSortMergeJoin": "false",
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "128MB",
+    f"{_HASH_JOIN}.lookThroughOperators.enabled": "true",
+    "spark.sql.join.splitStreamedSideJoinCondition": "true",
+    "spark.sql.shuffle.spreadNullJoinKeys.enabled": "true",
+    # Runtime filters on tables of ordinary size.
+    "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "64MB",
+    "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold": "64MB",
+    # Rewrites that 4.3 has and leaves off.
+    "spark.sql.optimizer.pushDownJoinThroughUnion.enabled": "true",
+    f"{_MERGE_SUBPLANS}.symmetricFilterPropagation.enabled": "true",
+    f"{_MERGE_SUBPLANS}.throughJoin.enabled": "true",
+    "spark.sql.optimizer.dynamicPartitionPruning.broadcastProjection.enabled": "true",
+    "spark.sql.optimizer.singleTaskExecution.enabled": "true",
+}
+"""What a user can set by hand in Spark 4.3 and has little to lose by."""
+
+NAMES = ("stock", "tuned", "selinger")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """
+    One kind of session.
+
+    Attributes
+    ----------
+    name : str
+        ``stock``, ``tuned`` or ``selinger``.
+    conf : mapping of str to str
+        Every Spark conf that the session starts with.
+    analyzed : bool
+        Whether tables live in a catalog with ANALYZE statistics, rather than being views over
+        paths.
+    """
+
+    name: str
+    conf: Mapping[str, str] = field(default_factory=dict)
+    analyzed: bool = False
+
+    def public_conf(self) -> dict[str, str]:
+        """
+        Give the confs as results may show them.
+
+        Returns
+        -------
+        dict of str to str
+            Paths relative to the repository's root.
+
+        Examples
+        --------
+        >>> Profile("stock", {"spark.jars": str(ROOT / "a.jar")}).public_conf()
+        {'spark.jars': './a.jar'}
+        """
+        return {key: public_text(value) for key, value in sorted(self.conf.items())}
+
+    def with_copied_jars(self, folder: Path) -> Profile:
+        """
+        Copy the jars, so that a build in the meantime does not pull them from under the session.
+
+        Parameters
+        ----------
+        folder : pathlib.Path
+            Where to.
+
+        Returns
+        -------
+        Profile
+            The same session with the copies.
+
+        Examples
+        --------
+        >>> Profile("stock").with_copied_jars(Path("/tmp")).conf
+        {}
+        """
+        if not self._jars():
+            return self
+        copies = [shutil.copy2(jar, folder) for jar in self._jars()]
+        return replace(self, conf={**self.conf, "spark.jars": ",".join(map(str, copies))})
+
+    def _jars(self) -> list[Path]:
+        return [Path(jar) for jar in self.conf.get("spark.jars", "").split(",") if jar]
+
+    def jar_hash(self) -> str | None:
+        """
+        Identify the bits of the jars that the session loads.
+
+        Returns
+        -------
+        str or None
+            SHA-256, None when no jar is loaded.
+
+        Examples
+        --------
+        >>> Profile("stock").jar_hash() is None
+        True
+        """
+        if not self._jars():
+            return None
+        digest = hashlib.sha256()
+        for jar in self._jars():
+            digest.update(jar.read_bytes())
+        return digest.hexdigest()
+
+
+def public_text(text: str) -> str:
+    """
+    Take this machine's paths out of a text.
+
+    Parameters
+    ----------
+    text : str
+        A conf value, a plan, an error message.
+
+    Returns
+    -------
+    str
+        With the repository's root written as ``.``.
+
+    Examples
+    --------
+    >>> public_text(f"file:{ROOT}/benchmarks")
+    'file:./benchmarks'
+    """
+    return text.replace(str(ROOT), ".")
+
+
+def make_profile(name: str, memory: str = "8g", cores: int = 2) -> Profile:
+    """
+    Make a profile by name.
+
+    Parameters
+    ----------
+    name : str
+        ``stock``, ``tuned`` or ``selinger``.
+    memory : str
+        Heap of the session's JVM, such as ``8g``.
+    cores : int
+        Threads that run tasks.
+
+    Returns
+    -------
+    Profile
+
+    Raises
+    ------
+    ValueError
+        No such profile.
+    selinger.errors.JarNotFound
+        The profile needs the jar, and it is not built.
+
+    Examples
+    --------
+    >>> make_profile("stock").conf["spark.master"]
+    'local[2]'
+    """
+    conf = {"spark.master": f"local[{cores}]", "spark.driver.memory": memory, **COMMON}
+    if name == "stock":
+        return Profile(name, conf)
+    if name == "tuned":
+        return Profile(name, {**conf, **TUNED}, analyzed=True)
+    if name == "selinger":
+        return Profile(name, {**with_selinger(conf), "spark.selinger.explain.format": "json"})
+    raise ValueError(f"no profile {name!r}: choose from {', '.join(NAMES)}")
+
+
+def with_selinger(conf: Mapping[str, str]) -> dict[str, str]:
+    """
+    Add the settings that load Selinger, as its Python package gives them.
+
+    Parameters
+    ----------
+    conf : mapping of str to str
+        Confs to start from.
+
+    Returns
+    -------
+    dict of str to str
+
+    Examples
+    --------
+    >>> with_selinger({})["spark.sql.extensions"]  # doctest: +SKIP
+    'io.selinger.SelingerExtension'
+    """
+    package = str(ROOT / "python")
+    if package not in sys.path:
+        sys.path.insert(0, package)
+    from selinger.install import spark_conf
+
+    return spark_conf(conf)

@@ -1,0 +1,90 @@
+"""Selinger makes Spark SQL plan like a modern database, without being asked to.
+
+Load it into a session, see that it works, and see what it does::
+
+    import selinger
+    from pyspark.sql import SparkSession
+
+    spark = selinger.configure(SparkSession.builder).getOrCreate()
+    print(selinger.status(spark))
+    print(selinger.explain(df))
+    print(selinger.compare(df))
+"""
+
+from __future__ import annotations
+
+from selinger.errors import (
+    BuilderUnreadable,
+    ExplainMissing,
+    InvalidSetting,
+    JarNotFound,
+    NoSession,
+    NotAQuery,
+    NotLoaded,
+    PySparkNotFound,
+    SelingerError,
+    UnknownSetting,
+    UnsupportedSpark,
+)
+from selinger.explain import Decision, Explanation, Number, explain
+from selinger.install import EXPLAIN_PROVIDER, EXTENSION, configure, jar_path, spark_conf
+from selinger.report import Answer, Comparison, Side, compare
+from selinger.session import (
+    Rule,
+    Rules,
+    Setting,
+    Settings,
+    Status,
+    disabled,
+    rules,
+    settings,
+    status,
+)
+
+__all__ = [
+    "EXPLAIN_PROVIDER",
+    "EXTENSION",
+    "Answer",
+    "BuilderUnreadable",
+    "Comparison",
+    "Decision",
+    "ExplainMissing",
+    "Explanation",
+    "InvalidSetting",
+    "JarNotFound",
+    "NoSession",
+    "NotAQuery",
+    "NotLoaded",
+    "Number",
+    "PySparkNotFound",
+    "Rule",
+    "Rules",
+    "SelingerError",
+    "Setting",
+    "Settings",
+    "Side",
+    "Status",
+    "UnknownSetting",
+    "UnsupportedSpark",
+    "compare",
+    "configure",
+    "disabled",
+    "explain",
+    "jar_path",
+    "rules",
+    "settings",
+    "spark_conf",
+    "status",
+]
+
+
+def __getattr__(name: str) -> str:
+    """Read the version when it is asked for."""
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("selinger")
+        except PackageNotFoundError:  # a clone that is not installed
+            return "0+unknown"
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

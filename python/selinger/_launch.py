@@ -1,0 +1,86 @@
+"""What Spark's own launcher will read, and a builder's option of the same name would replace."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+_PROPERTY = re.compile(r"(?P<key>[^\s=:]+)\s*[\s=:]\s*(?P<value>.*)")
+
+
+def launch_conf(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Read ``spark-defaults.conf`` and ``PYSPARK_SUBMIT_ARGS``, the latter over the former.
+
+    Parameters
+    ----------
+    environ : mapping of str to str, optional
+        The environment; this process's by default.
+
+    Returns
+    -------
+    dict of str to str
+        The settings found there; empty if there are none.
+
+    Examples
+    --------
+    >>> launch_conf({"SPARK_CONF_DIR": "/nowhere",
+    ...              "PYSPARK_SUBMIT_ARGS": "--conf spark.ui.enabled=false pyspark-shell"})
+    {'spark.ui.enabled': 'false'}
+    """
+    env = os.environ if environ is None else environ
+    conf: dict[str, str] = {}
+    for folder in _conf_folders(env):
+        defaults = folder / "spark-defaults.conf"
+        if defaults.is_file():
+            conf.update(parse_properties(defaults.read_text(encoding="utf-8")))
+            break
+    conf.update(_submit_args(env.get("PYSPARK_SUBMIT_ARGS", "")))
+    return conf
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    r"""Parse lines of ``key value``, ``key=value`` or ``key: value``, as Spark does.
+
+    Examples
+    --------
+    >>> parse_properties("# comment\nspark.jars  a.jar\nspark.x = 1")
+    {'spark.jars': 'a.jar', 'spark.x': '1'}
+    """
+    conf = {}
+    for line in text.replace("\\\n", "").splitlines():
+        match = None if line.lstrip().startswith(("#", "!")) else _PROPERTY.match(line.strip())
+        if match:
+            conf[match["key"]] = match["value"].strip()
+    return conf
+
+
+def _conf_folders(env: Mapping[str, str]) -> Iterator[Path]:
+    if "SPARK_CONF_DIR" in env:
+        yield Path(env["SPARK_CONF_DIR"])
+        return
+    if "SPARK_HOME" in env:
+        yield Path(env["SPARK_HOME"]) / "conf"
+        return
+    spec = find_spec("pyspark")
+    if spec is not None and spec.origin is not None:
+        yield Path(spec.origin).parent / "conf"
+
+
+def _submit_args(text: str) -> dict[str, str]:
+    conf: dict[str, str] = {}
+    words = iter(shlex.split(text))
+    for word in words:
+        flag, equals, inline = word.partition("=")
+        if flag not in ("--conf", "-c", "--jars"):
+            continue
+        value = inline if equals else next(words, "")
+        if flag == "--jars":
+            conf["spark.jars"] = value
+        elif "=" in value:
+            key, _, setting = value.partition("=")
+            conf[key] = setting
+    return conf

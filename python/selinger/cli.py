@@ -1,0 +1,230 @@
+"""The command line: ``selinger jar | conf | doctor | compare``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selinger.doctor import checks
+from selinger.errors import SelingerError
+from selinger.install import configure, jar_path, spark_conf
+from selinger.report import Comparison, checked_query, compare
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["main"]
+
+OK, BAD, USAGE, FAILED = 0, 1, 2, 3
+_FORMATS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".csv": "csv"}
+_EPILOG = f"""exit codes: {OK} all is well; {BAD} a check failed or the answers are not the same;
+{USAGE} wrong arguments; {FAILED} it could not be done"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit code: 0 well, 1 a check failed or answers differ, 2 usage, 3 could not be done.
+
+    Examples
+    --------
+    >>> main(["conf", "--jar", "s.jar", "--format", "properties", "--no-explain"])
+    spark.jars s.jar
+    spark.sql.extensions io.selinger.SelingerExtension
+    0
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except SelingerError as error:
+        print(f"selinger: {error}", file=sys.stderr)
+    except (OSError, ValueError) as error:
+        print(f"selinger: {error}", file=sys.stderr)
+    return FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="selinger",
+        description="Makes Spark SQL plan like a modern database.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="command")
+    _add_jar(commands)
+    _add_conf(commands)
+    _add_doctor(commands)
+    _add_compare(commands)
+    return parser
+
+
+def _add_jar(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    jar = commands.add_parser("jar", help="print the path of the jar for the installed PySpark")
+    jar.add_argument("--spark-version", help="for this Spark version instead, such as 4.3")
+    jar.set_defaults(run=_jar)
+
+
+def _add_conf(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    conf = commands.add_parser("conf", help="print the settings that load Selinger")
+    conf.add_argument(
+        "--format",
+        choices=("flags", "properties", "json"),
+        default="flags",
+        help="flags for spark-submit (default), lines for spark-defaults.conf, or JSON",
+    )
+    conf.add_argument("--jar", help="where the jar is, if elsewhere than in this package")
+    conf.add_argument(
+        "--no-explain", action="store_true", help="leave out the provider for df.explain()"
+    )
+    conf.set_defaults(run=_conf)
+
+
+def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    doctor = commands.add_parser("doctor", help="check this installation, and say what to mend")
+    doctor.add_argument("--no-session", action="store_true", help="do not start a Spark session")
+    doctor.set_defaults(run=_doctor)
+
+
+def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("compare", help="run one query with stock Spark and Selinger")
+    command.add_argument(
+        "sql", help="the query, or a file that holds it (name.sql), or - for stdin"
+    )
+    command.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        type=_pair,
+        metavar="NAME=PATH",
+        help="register a Parquet, ORC, CSV or JSON file or folder as a view; may be repeated",
+    )
+    command.add_argument("--runs", type=_at_least_one, default=3, help="measured runs of each side")
+    where = command.add_mutually_exclusive_group()
+    where.add_argument("--master", default="local[*]", help="Spark master (default local[*])")
+    where.add_argument("--remote", help="Spark Connect server, such as sc://host:15002")
+    command.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        type=_pair,
+        metavar="KEY=VALUE",
+        help="a Spark conf of the session; may be repeated",
+    )
+    command.add_argument("--html", metavar="FILE", help="write the comparison as HTML too")
+    command.set_defaults(run=_compare)
+
+
+def _jar(arguments: argparse.Namespace) -> int:
+    print(jar_path(arguments.spark_version))
+    return OK
+
+
+def _conf(arguments: argparse.Namespace) -> int:
+    conf = spark_conf(explain=not arguments.no_explain, jar=arguments.jar)
+    print(_written(conf, arguments.format))
+    return OK
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    well = True
+    for check in checks(session=not arguments.no_session):
+        print(check, flush=True)
+        well &= check.ok
+    return OK if well else BAD
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    sql = _sql_text(arguments.sql)
+    spark = _session(arguments)
+    try:
+        for name, path in arguments.table:
+            _register(spark, name, path)
+        result = _compared(spark, sql, arguments.runs)
+    finally:
+        spark.stop()
+    print(result)
+    if arguments.html:
+        page = f'<!doctype html><meta charset="utf-8"><title>Selinger</title>{result._repr_html_()}'
+        Path(arguments.html).write_text(page, encoding="utf-8")
+    return OK if result.answer.same else BAD
+
+
+def _compared(spark: SparkSession, sql: str, runs: int) -> Comparison:
+    from pyspark.errors import PySparkException
+
+    try:
+        return compare(sql, runs=runs, spark=spark)
+    except PySparkException as error:
+        raise SelingerError(str(error).partition("\n\nJVM stacktrace")[0]) from error
+
+
+def _session(arguments: argparse.Namespace) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("selinger compare")
+    if arguments.remote:
+        builder = builder.remote(arguments.remote)
+    else:
+        builder = builder.master(arguments.master).config("spark.log.level", "ERROR")
+        builder = builder.config("spark.ui.enabled", "false")
+    for key, value in arguments.conf:
+        builder = builder.config(key, value)
+    return configure(builder).getOrCreate()
+
+
+def _register(spark: SparkSession, name: str, path: str) -> None:
+    reader = spark.read.format(_FORMATS.get(Path(path).suffix.lower(), "parquet"))
+    if path.lower().endswith(".csv"):
+        reader = reader.option("header", "true").option("inferSchema", "true")
+    reader.load(path).createOrReplaceTempView(name)
+
+
+def _sql_text(source: str) -> str:
+    if source == "-":
+        text = sys.stdin.read()
+    elif source.endswith(".sql"):
+        text = Path(source).read_text(encoding="utf-8")
+    else:
+        text = source
+    return checked_query(text.strip().removesuffix(";"))
+
+
+def _written(conf: Mapping[str, str], form: str) -> str:
+    if form == "json":
+        return json.dumps(dict(conf), indent=2)
+    if form == "properties":
+        return "\n".join(f"{key} {value}" for key, value in conf.items())
+    flags = [f"--jars {shlex.quote(conf['spark.jars'])}"]
+    flags += [
+        f"--conf {shlex.quote(f'{key}={value}')}"
+        for key, value in conf.items()
+        if key != "spark.jars"
+    ]
+    return " ".join(flags)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form name=value")
+    return name, value
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number

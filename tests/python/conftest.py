@@ -1,0 +1,22 @@
+"""What all tests of the Python side share.
+
+``pure/`` needs no JVM. ``spark/`` needs a session with Selinger: a classic one, or a Spark
+Connect one with ``SELINGER_TEST_CONNECT=1``. Run both. A missing jar fails these tests.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+for folder in (ROOT / "python", ROOT):
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+# Executors' Python workers, and every process that a test starts, run this Python.
+os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+# Each JVM lives for some seconds: compiling for a long life would take most of them.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

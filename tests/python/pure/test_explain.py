@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import selinger
+from selinger._plan import diff_html, executed, normalised, plan_diff
+from selinger.explain import parse, physical_plan
+
+DECISION: dict[str, Any] = {
+    "rule": "selectJoinOperator",
+    "node": "Join Inner (a < b)",
+    "outcome": "changed",
+    "chosen": "BroadcastHashJoin(right)",
+    "stock": "SortMergeJoin",
+    "reason": "BROADCAST_FITS",
+    "why": "The right side fits.",
+    "phase": "static",
+    "numbers": [
+        {"name": "right rows", "value": 102000.0, "unit": "rows", "origin": "exact"},
+        {"name": "right size", "value": 67108864, "unit": "bytes", "origin": "derived"},
+    ],
+    "setting": "spark.selinger.join.broadcastMaxBytes",
+    "setting_value": "67108864",
+}
+PLAN = "AdaptiveSparkPlan isFinalPlan=false\n+- Range (0, 3, step=1, splits=2)"
+
+
+def explained(*decisions: dict[str, Any], after: str = "") -> str:
+    body = json.dumps({"selinger": "0.1.0", "mode": "on", "decisions": decisions})
+    head = f"== Physical Plan ==\n{PLAN}\n\n"
+    return f"{head}== Extended Information (Selinger) ==\n{body}\n{after}\n"
+
+
+def parsed(text: str) -> selinger.Explanation:
+    found = parse(text)
+    assert found is not None
+    return found
+
+
+def test_reads_a_decision() -> None:
+    explanation = parsed(explained(DECISION))
+    (decision,) = explanation.decisions
+    assert decision.rule == "selectJoinOperator"
+    assert decision.chosen == "BroadcastHashJoin(right)"
+    assert decision.numbers[0] == selinger.Number("right rows", 102000.0, "rows", "exact")
+    assert decision.setting_value == "67108864"
+    assert explanation.plan == PLAN
+    assert explanation.mode == "on"
+
+
+def test_reads_nulls_absent_and_unknown_fields() -> None:
+    entry = {**DECISION, "chosen": None, "stock": None, "setting": None, "new_field": [1]}
+    del entry["numbers"], entry["setting_value"]
+    (decision,) = parsed(explained(entry)).decisions
+    assert (decision.chosen, decision.stock, decision.setting) == (None, None, None)
+    assert decision.numbers == ()
+    assert "None" not in str(parsed(explained(entry)))
+
+
+def test_other_sections_are_left_out() -> None:
+    text = explained(DECISION, after="== Extended Information (Other) ==\nx")
+    assert len(parsed(text).decisions) == 1
+    before = text.replace("== Extended", "== Extended Information (A) ==\ny\n\n== Extended", 1)
+    assert parsed(before).plan == PLAN
+
+
+def test_no_section() -> None:
+    assert parse(f"== Physical Plan ==\n{PLAN}\n") is None
+
+
+@pytest.mark.parametrize("body", ["{", '{"decisions": 3}', "[]", '{"decisions": [{}]}', "text"])
+def test_unreadable_section(body: str) -> None:
+    text = f"== Physical Plan ==\n{PLAN}\n\n== Extended Information (Selinger) ==\n{body}\n"
+    with pytest.raises(selinger.ExplainMissing, match="cannot be read"):
+        parse(text)
+
+
+def test_prints_numbers_with_units_and_origin() -> None:
+    text = str(parsed(explained(DECISION)))
+    assert "right rows 102,000 rows (exact)" in text
+    assert "right size 64 MiB (derived)" in text
+    assert "to change it: spark.selinger.join.broadcastMaxBytes = 67108864" in text
+    assert "The right side fits." in text
+
+
+def test_prints_the_plan_when_nothing_was_decided() -> None:
+    text = str(parsed(explained()))
+    assert "decided nothing" in text
+    assert PLAN in text
+
+
+def test_html_is_escaped() -> None:
+    html = parsed(explained({**DECISION, "why": "<script>x</script>"}))._repr_html_()
+    assert "<script>" not in html
+    assert "Join Inner (a &lt; b)" in html
+
+
+def test_physical_plan_of_an_extended_explain() -> None:
+    text = f"== Parsed Logical Plan ==\nx\n\n== Physical Plan ==\n{PLAN}\n"
+    assert physical_plan(text) == PLAN
+
+
+def test_plans_that_differ_in_ids_only_are_the_same() -> None:
+    one = "*(2) Sort [k#1L ASC], false, 0, [plan_id=28]\n+- ReusedExchange [k#1], [id=#4]"
+    two = "*(5) Sort [k#77L ASC], false, 0, [plan_id=9]\n+- ReusedExchange [k#3], [id=#41]"
+    assert plan_diff(one, two) == ""
+    assert normalised(one) == normalised(two)
+
+
+def test_plan_diff_shows_what_changed() -> None:
+    diff = plan_diff("Join\n+- SortMergeJoin [k#1]", "Join\n+- ShuffledHashJoin [k#2]")
+    assert "-+- SortMergeJoin [k]" in diff
+    assert "++- ShuffledHashJoin [k]" in diff
+    assert 'style="background' in diff_html(diff)
+
+
+def test_executed_keeps_the_final_plan_of_nested_adaptive_plans() -> None:
+    plan = (
+        "AdaptiveSparkPlan isFinalPlan=true\n+- == Final Plan ==\n   A\n   +- B\n"
+        "+- == Initial Plan ==\n   C\n"
+    )
+    assert executed(plan) == "A\n+- B"
+    assert executed("A") == "A"

@@ -1,0 +1,64 @@
+"""One session with Selinger for all tests of this folder."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+import selinger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+CONNECT = os.environ.get("SELINGER_TEST_CONNECT") == "1"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Give a session with Selinger; SELINGER_TEST_CONNECT=1 makes it a Connect one."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("selinger tests")
+    builder = builder.remote("local[2]") if CONNECT else builder.master("local[2]")
+    conf = {
+        "spark.driver.memory": "2g",
+        "spark.log.level": "ERROR",
+        "spark.selinger.failOnError": "true",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    session = selinger.configure(builder).getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def joined(spark: SparkSession, tmp_path: Path) -> DataFrame:
+    """Give a join of Parquet files that Spark and Selinger run differently.
+
+    With broadcasting forbidden, stock Spark sorts both sides; the small side fits a hash table.
+    """
+    facts, keys = str(tmp_path / "facts"), str(tmp_path / "keys")
+    spark.range(20_000).selectExpr("id % 500 AS k", "id AS v").write.parquet(facts)
+    spark.range(500).selectExpr("id AS k", "concat('n', id) AS name").write.parquet(keys)
+    return spark.read.parquet(facts).join(spark.read.parquet(keys), "k")
+
+
+@pytest.fixture
+def no_broadcast(spark: SparkSession) -> Iterator[None]:
+    """Forbid broadcasts for one test, so that joins shuffle."""
+    key = "spark.sql.autoBroadcastJoinThreshold"
+    before = spark.conf.get(key, None)
+    spark.conf.set(key, "-1")
+    yield
+    if before is None:
+        spark.conf.unset(key)
+    else:
+        spark.conf.set(key, before)

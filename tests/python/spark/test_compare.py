@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import selinger
+from chispa import assert_df_equality
+from pyspark.sql import functions as F  # noqa: N812
+from selinger import report
+from selinger._digest import digest
+from selinger.session import overridden
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+SMALL = {"runs": 1, "max_rows": 10}
+
+
+@pytest.mark.usefixtures("no_broadcast")
+def test_compare_a_dataframe(spark: SparkSession, joined: DataFrame) -> None:
+    joined.count()  # it has a plan already
+    result = selinger.compare(joined, runs=2)
+    assert result.answer.same is True, str(result.answer)
+    assert result.answer.method == "rows"
+    assert result.stock.rows == result.selinger.rows == 20_000
+    assert len(result.stock.seconds) == len(result.selinger.seconds) == 2
+    assert "SortMergeJoin" in result.stock.plan
+    assert "ShuffledHashJoin" in result.selinger.plan
+    assert "SortMergeJoin" not in result.selinger.plan
+    assert any(d.outcome == "changed" for d in result.decisions)
+    assert result.ratio is not None
+    assert result.ratio > 0
+    low, high = result.ratio_spread or (0.0, 0.0)
+    assert 0 < low <= high
+    assert spark.conf.get("spark.selinger.mode", None) is None
+
+
+@pytest.mark.usefixtures("no_broadcast")
+def test_compare_prints_a_table_and_html(joined: DataFrame) -> None:
+    result = selinger.compare(joined, runs=1)
+    text, html = str(result), result._repr_html_()
+    for part in ("stock Spark", "Selinger", "median", "ratio: ", "answer: the same"):
+        assert part in text
+    assert "ShuffledHashJoin" in result.plan_diff
+    assert "#" not in result.plan_diff
+    assert "<table>" in html
+    assert "both plans" in html
+    assert html.count("<details>") == html.count("</details>")
+
+
+def test_compare_sql(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(100).write.parquet(str(tmp_path / "t"))
+    spark.read.parquet(str(tmp_path / "t")).createOrReplaceTempView("t_compare")
+    sql = "-- a comment\n(SELECT id % 7 AS k, count(*) AS n FROM t_compare GROUP BY 1)"
+    result = selinger.compare(sql, runs=1, spark=spark)
+    assert result.query == sql
+    assert result.answer.same is True
+    assert result.stock.rows == 7
+
+
+def test_compare_with_nothing_to_change(spark: SparkSession) -> None:
+    result = selinger.compare(spark.range(10), runs=1)
+    assert result.plan_diff == ""
+    assert "plan: unchanged" in str(result)
+
+
+def test_compare_columns_of_one_name(spark: SparkSession) -> None:
+    one = spark.range(5)
+    twice = one.join(one.withColumnRenamed("id", "other"), F.expr("id = other"))
+    twice = twice.toDF("id", "id")
+    for options in (SMALL, {"runs": 1, "max_rows": 2}):
+        assert selinger.compare(twice, **options).answer.same is True  # type: ignore[arg-type]
+
+
+def test_compare_a_query_that_fails_both_ways(spark: SparkSession) -> None:
+    result = selinger.compare("SELECT id / (id - 3) FROM range(9)", runs=1, spark=spark)
+    assert result.answer.same is True
+    assert result.answer.method == "error"
+    assert result.stock.error == result.selinger.error == "DIVIDE_BY_ZERO"
+    assert result.stock.seconds == ()
+    assert result.ratio is None
+    assert "DIVIDE_BY_ZERO" in str(result)
+
+
+def test_compare_needs_a_query(spark: SparkSession) -> None:
+    for sql in ("CREATE TABLE x AS SELECT 1", "  -- c\nDROP TABLE x", "SET a=1", ""):
+        with pytest.raises(selinger.NotAQuery):
+            selinger.compare(sql, spark=spark)
+    with pytest.raises(ValueError, match="at least 1"):
+        selinger.compare("SELECT 1", runs=0, spark=spark)
+
+
+def test_compare_tells_a_difference(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting that changes the answer stands in for a wrong rewrite."""
+    _break_selinger(monkeypatch)
+    result = selinger.compare("SELECT current_timezone() AS tz FROM range(3)", 1, spark)
+    assert result.answer.same is False
+    assert "only stock Spark: Row(tz=" in result.answer.detail
+    assert "only Selinger: Row(tz='Asia/Tokyo')" in result.answer.detail
+    assert "DIFFERENT" in str(result)
+
+
+def test_compare_tells_a_difference_in_a_big_answer(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _break_selinger(monkeypatch)
+    sql = "SELECT id, if(id = 77, current_timezone(), '') AS tz FROM range(500)"
+    result = selinger.compare(sql, 1, spark, max_rows=100)
+    assert (result.answer.same, result.answer.method) == (False, "digest")
+    assert "hash low differs" in result.answer.detail
+    assert result.stock.rows == 500
+
+
+def test_compare_cannot_tell_when_stock_differs_from_itself(spark: SparkSession) -> None:
+    result = selinger.compare("SELECT uuid() AS u FROM range(3)", 1, spark)
+    assert result.answer.same is None
+    assert "cannot be told" in str(result)
+
+
+def test_compare_a_big_answer_is_not_collected(joined: DataFrame) -> None:
+    result = selinger.compare(joined, **SMALL)  # type: ignore[arg-type]
+    assert result.answer.same is True
+    assert result.answer.method == "digest"
+    assert result.stock.rows == 20_000
+    assert "too many rows" in str(result)
+
+
+def _break_selinger(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(spark: SparkSession, conf: dict[str, str]) -> Any:
+        extra = {"spark.sql.session.timeZone": "Asia/Tokyo"} if "on" in conf.values() else {}
+        return overridden(spark, {**conf, **extra})
+
+    monkeypatch.setattr(report, "overridden", broken)
+
+
+COLUMNS = {
+    "integer": ("CAST(id AS INT)", "CAST(id + 1 AS INT)"),
+    "null": ("IF(id = 3, NULL, id)", "IF(id = 4, NULL, id)"),
+    "null and zero": ("IF(id = 0, NULL, id)", "id"),
+    "string": ("CAST(id AS STRING)", "concat(id, ' ')"),
+    "decimal": ("CAST(id AS DECIMAL(38, 10))", "CAST(id AS DECIMAL(38, 10)) + 0.0000000001BD"),
+    "float": ("id / 7D", "id / 7D * (1D + 1E-7)"),
+    "float swapped": ("CAST(id AS DOUBLE)", "CAST(9 - id AS DOUBLE)"),
+    "NaN": ("IF(id = 1, DOUBLE('NaN'), 1D)", "IF(id = 1, NULL, 1D)"),
+    "infinity": ("IF(id = 1, DOUBLE('inf'), 1D)", "IF(id = 1, DOUBLE('-inf'), 1D)"),
+    "array": ("array(id, NULL)", "array(NULL, id)"),
+    "array of strings": ("array('a, b')", "array('a', 'b')"),
+    "struct": ("struct(id, 'x' AS y)", "struct(id, 'z' AS y)"),
+    "map": ("map(id, 'a', -1L, 'b')", "map(id, 'b', -1L, 'a')"),
+    "binary": ("CAST('ab' AS BINARY)", "CAST('ac' AS BINARY)"),
+    "timestamp": ("timestamp_micros(id)", "timestamp_micros(id + 1)"),
+    "interval": ("make_dt_interval(id)", "make_dt_interval(id + 1)"),
+}
+
+
+@pytest.mark.parametrize("case", COLUMNS)
+def test_digest_sees_a_difference_and_only_that(spark: SparkSession, case: str) -> None:
+    one, other = COLUMNS[case]
+    base = spark.range(10)
+    same = digest(base.selectExpr("id AS i", f"{one} AS c"))
+    backwards = base.orderBy(F.desc("id")).repartition(3)
+    assert same.differs(digest(backwards.selectExpr("id AS i", f"{one} AS c")), 1e-9) == []
+    assert same.differs(digest(base.selectExpr("id AS i", f"{other} AS c")), 1e-9)
+    assert same.loosely == ()
+    assert same.rows == 10
+
+
+def test_digest_counts_duplicates(spark: SparkSession) -> None:
+    one = spark.sql("SELECT * FROM VALUES (1), (1), (2)")
+    other = spark.sql("SELECT * FROM VALUES (1), (2), (2)")
+    assert digest(one).differs(digest(other), 1e-9)
+
+
+def test_digest_ignores_last_bits_signed_zeros_and_map_order(spark: SparkSession) -> None:
+    one = spark.sql("SELECT 0.1D + 0.2D, 0D, map('a', 1, 'b', 2)")
+    other = spark.sql("SELECT 0.3D, -0D, map('b', 2, 'a', 1)")
+    assert digest(one).differs(digest(other), 1e-9) == []
+
+
+def test_digest_names_what_it_cannot_compare(spark: SparkSession) -> None:
+    found = digest(spark.sql("SELECT 1 AS a, array(1.5D) AS f, parse_json('{}') AS v"))
+    assert found.loosely == ("f", "v")
+
+
+def test_digest_of_nothing(spark: SparkSession) -> None:
+    empty = digest(spark.range(0).selectExpr("id", "CAST(id AS DOUBLE)"))
+    assert empty.rows == 0
+    assert empty.differs(empty, 1e-9) == []
+
+
+@pytest.mark.usefixtures("no_broadcast")
+def test_rows_are_the_same_on_and_off(spark: SparkSession, joined: DataFrame) -> None:
+    with selinger.disabled(spark):
+        stock = spark.createDataFrame(joined.alias("s").collect(), joined.schema)
+    ours = spark.createDataFrame(joined.alias("o").collect(), joined.schema)
+    assert_df_equality(stock, ours, ignore_row_order=True)

@@ -1,0 +1,151 @@
+"""Selinger on executors in processes of their own, and under spark-submit."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import selinger
+
+JOIN = '''
+def checked_join(spark, folder):
+    """Join two files, shuffled; give what the test looks at."""
+    spark.range(20_000).selectExpr("id % 500 AS k", "id AS v").write.parquet(f"{folder}/facts")
+    spark.range(500).selectExpr("id AS k", "id * 10 AS w").write.parquet(f"{folder}/keys")
+    facts, keys = (spark.read.parquet(f"{folder}/{name}") for name in ("facts", "keys"))
+    df = facts.join(keys, "k")
+    rows = df.collect()
+    explanation = selinger.explain(df)
+    with selinger.disabled(spark):
+        stock = facts.join(keys, "k").collect()
+    return {
+        "rows": len(rows),
+        "sum": sum(row.v + row.w for row in rows),
+        "same": sorted(rows) == sorted(stock),
+        "outcomes": [d.outcome for d in explanation.decisions if d.rule == "selectJoinOperator"],
+        "plan": explanation.plan,
+        "active": selinger.status(spark).active,
+    }
+'''
+
+CLUSTER = (
+    """
+import json, os, sys
+import selinger
+from pyspark.sql import SparkSession
+"""
+    + JOIN
+    + """
+spark = selinger.configure(
+    SparkSession.builder.master("local-cluster[2,1,1024]")
+    .config("spark.driver.memory", "1g")
+    .config("spark.executor.memory", "1g")
+    .config("spark.sql.shuffle.partitions", "4")
+    .config("spark.sql.autoBroadcastJoinThreshold", "-1")
+    .config("spark.selinger.failOnError", "true")
+    .config("spark.ui.enabled", "false")
+    .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
+).getOrCreate()
+result = checked_join(spark, sys.argv[1])
+
+def there(_):
+    jars = [name for name in os.listdir(".") if name.endswith(".jar")]
+    return [(os.getcwd(), jars)]
+
+everywhere = spark.sparkContext.parallelize(range(8), 8).mapPartitions(there)
+result["executors"] = dict(everywhere.collect())
+result["driver"] = os.getcwd()
+spark.stop()
+print(json.dumps(result))
+"""
+)
+
+SUBMITTED = (
+    """
+import json, sys
+import selinger
+from pyspark.sql import SparkSession
+"""
+    + JOIN
+    + """
+spark = selinger.configure(SparkSession.builder).getOrCreate()
+result = checked_join(spark, sys.argv[1])
+spark.stop()
+print(json.dumps(result))
+"""
+)
+
+ROWS = 20_000
+SUM = sum(range(20_000)) + 40 * 10 * sum(range(500))
+
+
+def run(tmp_path: Path, script: str, *launcher: str | Path, **extra: str) -> dict[str, Any]:
+    """Run a script in a process of its own, and read the JSON that it prints last."""
+    path = tmp_path / "app.py"
+    path.write_text(script)
+    env = {**os.environ, "PYTHONPATH": str(Path(selinger.__file__).parents[1]), **extra}
+    env["PYSPARK_PYTHON"] = env["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    done = subprocess.run(
+        [*map(str, launcher), str(path), str(tmp_path)],
+        cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
+
+
+@pytest.fixture
+def spark_home(tmp_path: Path) -> Path:
+    """Give a Spark home whose folder for the executors' work is a temporary one."""
+    import pyspark
+
+    home = tmp_path / "spark-home"
+    home.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        if entry.name != "work":
+            (home / entry.name).symlink_to(entry)
+    return home
+
+
+def check(result: dict[str, Any]) -> None:
+    assert result["active"]
+    assert result["rows"] == ROWS
+    assert result["sum"] == SUM
+    assert result["same"]
+    assert result["outcomes"] == ["changed"]
+    assert "ShuffledHashJoin" in result["plan"]
+
+
+def test_executors_get_the_jar_and_run_our_plan(tmp_path: Path, spark_home: Path) -> None:
+    result = run(tmp_path, CLUSTER, sys.executable, SPARK_HOME=str(spark_home))
+    check(result)
+    executors: dict[str, list[str]] = result["executors"]
+    assert len(executors) == 2, "both executors must have worked"
+    assert result["driver"] not in executors
+    jar = Path(selinger.jar_path()).name
+    assert all(jar in jars for jars in executors.values())
+
+
+def test_spark_submit_with_the_flags_of_conf(tmp_path: Path, spark_home: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(Path(selinger.__file__).parents[1])}
+    told = subprocess.run(
+        [sys.executable, "-m", "selinger", "conf"],
+        env=env, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    settings = {
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.selinger.failOnError": "true",
+        "spark.ui.enabled": "false",
+    }
+    submit = (
+        f"{spark_home}/bin/spark-submit --master local[2] --driver-memory 1g {told.stdout.strip()} "
+    )
+    submit += " ".join(f"--conf {key}={value}" for key, value in settings.items())
+    launcher = ("bash", "-c", f'exec {submit} "$0" "$1"')
+    check(run(tmp_path, SUBMITTED, *launcher, SPARK_HOME=str(spark_home)))

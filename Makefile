@@ -26,7 +26,7 @@ SUITE ?= tpcds
 MEMORY ?= 8g
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs bench clean
+.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs bench bench-operators bench-footers clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -88,6 +88,12 @@ docs: $(VENV)/.ready $(SBT_READY) ## write the generated documentation
 
 bench: $(JAR) $(VENV)/.ready ## measure profiles in turn: SF, QUERIES, RUNS, PROFILES, SUITE, MEMORY
 	$(PY) -m benchmarks.run --suite $(SUITE) --sf $(SF) --queries $(QUERIES) --runs $(RUNS) --profiles $(PROFILES) --memory $(MEMORY)
+
+bench-operators: $(JAR) $(VENV)/.ready ## measure join operators against the cost model
+	$(PY) -m benchmarks.operators --memory $(MEMORY)
+
+bench-footers: $(JAR) $(VENV)/.ready ## measure how long footers take: SF
+	$(PY) -m benchmarks.footers --sf $(SF)
 
 clean: ## remove what the build made (not the environments, not the data)
 	rm -rf target project/target project/project python/selinger/jars python/dist

@@ -50,8 +50,7 @@ final class CardinalityEstimator(
     case expand: Expand =>
       estimate(expand.child).map { input =>
         val copies = expand.projections.size.toDouble
-        input
-          .copy(measuredRowBytes = None)
+        repeated(input)
           .withRows(
             input.rows.copy(value = input.rows.value * copies),
             input.high * copies,
@@ -177,14 +176,18 @@ final class CardinalityEstimator(
       input.high,
       input.bound)
 
+  /** Rows that return several times, with other columns. */
+  private def repeated(input: PlanEstimate): PlanEstimate = input.copy(
+    columns = JoinEstimator.duplicated(input.columns, once = false),
+    measuredRowBytes = None)
+
   /** Explode and its like: lists have ten elements until something is known of them. */
   private def generated(input: PlanEstimate, generate: Generate): PlanEstimate = {
     val factor = generate.generator match {
       case stack: Stack => stack.children.head.eval().toString.toDouble
       case _ => 10.0
     }
-    input
-      .copy(measuredRowBytes = None)
+    repeated(input)
       .withRows(
         Quantity(math.min(input.rows.value * factor, PlanEstimate.most), Origin.Default),
         PlanEstimate.most,
@@ -195,8 +198,6 @@ final class CardinalityEstimator(
 /** Rows out of joins. */
 object JoinEstimator {
 
-  // A join's expected rows are trusted up to this factor, which correlated keys can exceed.
-  private val trust = 2.0
   private val assumedResidual = 1.0 / 3
 
   def estimate(
@@ -207,9 +208,9 @@ object JoinEstimator {
       val matches = inner(join, left, right)
       join.joinType match {
         case _: InnerLike => matches
-        case LeftOuter | LeftSingle => outer(matches, Seq(left))
-        case RightOuter => outer(matches, Seq(right))
-        case FullOuter => outer(matches, Seq(left, right))
+        case LeftOuter | LeftSingle => outer(matches, Seq(left), padded = Seq(right))
+        case RightOuter => outer(matches, Seq(right), padded = Seq(left))
+        case FullOuter => outer(matches, Seq(left, right), padded = Seq(left, right))
         case LeftSemi => reduced(left, matches, semi = true)
         case LeftAnti => reduced(left, matches, semi = false)
         case _: ExistenceJoin => left.copy(measuredRowBytes = None)
@@ -233,18 +234,33 @@ object JoinEstimator {
       case _ => (product, Origin.Default, join.condition)
     }
     val kept = residual.map(residualShare).getOrElse(1.0)
-    val expected = rows * kept
-    val growth = ratio(left) * ratio(right)
-    val bound = boundOf(join, left, right)
+    val (leftKey, rightKey) = (matchedByKey(join, left, true), matchedByKey(join, right, false))
+    val feared = Seq(
+      Some(math.min(PlanEstimate.most, left.high * right.high)),
+      if (rightKey) Some(left.high) else None,
+      if (leftKey) Some(right.high) else None).flatten.min
     PlanEstimate(
       Quantity(0, Origin.Exact),
       0,
       None,
-      left.columns ++ right.columns).withRows(
-      Quantity(expected, inputs.worse(origin)),
-      math.min(PlanEstimate.most, rows * growth * trust),
-      bound)
+      duplicated(left.columns, rightKey) ++ duplicated(right.columns, leftKey))
+      .withRows(Quantity(rows * kept, inputs.worse(origin)), feared, boundOf(join, left, right))
   }
+
+  /** Whether a row of the other side finds at most one row of this one, as far as keys look. */
+  private def matchedByKey(join: Join, side: PlanEstimate, isLeft: Boolean): Boolean = join match {
+    case ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, l, r, _) =>
+      val keys = if (isLeft) leftKeys else rightKeys
+      keys.exists(side.column(_).exists(_.unique)) || unique(if (isLeft) l else r, keys)
+    case _ => false
+  }
+
+  /** Columns of rows that may return more than once are keys no longer. */
+  private[estimate] def duplicated(
+      columns: Map[ExprId, ColumnStatistics],
+      once: Boolean): Map[ExprId, ColumnStatistics] =
+    if (once) columns
+    else columns.map { case (id, column) => id -> column.copy(unique = false) }
 
   /** A join returns no more rows than one side where the other side's keys are proven unique. */
   private def boundOf(join: Join, left: PlanEstimate, right: PlanEstimate): Option[Double] = {
@@ -266,9 +282,6 @@ object JoinEstimator {
   private def residualShare(condition: Expression): Double =
     Selectivity.conjuncts(condition).map(_ => assumedResidual).min
 
-  private def ratio(side: PlanEstimate): Double =
-    if (side.rows.value <= 0) math.max(1.0, side.high) else math.max(1.0, side.high / side.rows.value)
-
   private def nulls(key: Expression, side: PlanEstimate): Double =
     side.column(key).flatMap(_.nullFraction).getOrElse(0.0)
 
@@ -282,15 +295,27 @@ object JoinEstimator {
     else Some(math.max(1.0, math.min(counts.flatten.product, side.rows.value)))
   }
 
-  /** Rows of the preserved sides return at least once. */
-  private def outer(matches: PlanEstimate, preserved: Seq[PlanEstimate]): PlanEstimate = {
+  /**
+   * Rows of the preserved sides return at least once; how many are padded with nulls on the other
+   * side is not known, so nothing is known of nulls there.
+   */
+  private def outer(
+      matches: PlanEstimate,
+      preserved: Seq[PlanEstimate],
+      padded: Seq[PlanEstimate]): PlanEstimate = {
     val bounds = matches.bound +: preserved.map(_.bound)
-    matches.withRows(
-      Quantity(
-        (matches.rows.value +: preserved.map(_.rows.value)).max,
-        Origin.worst(matches.rows.origin +: preserved.map(_.rows.origin))),
-      matches.high + preserved.map(_.high).sum,
-      if (bounds.forall(_.isDefined)) Some(bounds.flatten.sum) else None)
+    val withNulls = padded.flatMap(_.columns.keys).toSet
+    matches
+      .copy(columns = matches.columns.map {
+        case (id, column) if withNulls(id) => id -> column.copy(nullFraction = None, unique = false)
+        case other => other
+      })
+      .withRows(
+        Quantity(
+          (matches.rows.value +: preserved.map(_.rows.value)).max,
+          Origin.worst(matches.rows.origin +: preserved.map(_.rows.origin))),
+        matches.high + preserved.map(_.high).sum,
+        if (bounds.forall(_.isDefined)) Some(bounds.flatten.sum) else None)
   }
 
   private def reduced(left: PlanEstimate, matches: PlanEstimate, semi: Boolean): PlanEstimate = {

@@ -9,8 +9,8 @@ import org.apache.spark.sql.types.NumericType
  * What is believed of the rows that an operator returns. Three numbers, for three questions:
  *
  * @param rows the expected number, for comparing costs
- * @param high a number that would be surprising to exceed, for decisions that lose if it is;
- *   where a predicate is only guessed, it counts as keeping everything
+ * @param high a number that would be surprising to exceed, for decisions that lose if it is: a
+ *   predicate counts as keeping everything unless rows were counted
  * @param bound a number that cannot be exceeded, for decisions that must not go wrong
  * @param columns statistics of output columns, where known
  * @param measuredRowBytes width of a row as measured, where these rows exist already
@@ -34,7 +34,8 @@ final case class PlanEstimate(
   /** The same plan with other rows: `high` and `bound` stay consistent with them. */
   def withRows(rows: Quantity, high: Double, bound: Option[Double]): PlanEstimate = {
     val most = bound.getOrElse(PlanEstimate.most)
-    val expected = math.min(rows.value, most)
+    // Never zero, unless it is certain: a product of small shares is no proof.
+    val expected = math.min(math.max(rows.value, 1.0), most)
     copy(
       rows = Quantity(expected, rows.origin),
       high = math.min(math.max(high, expected), most),

@@ -8,16 +8,17 @@ import org.apache.spark.sql.catalyst.expressions._
  * Share of rows that a predicate keeps.
  *
  * @param expected best estimate, 0 to 1
- * @param high a share that would be surprising to exceed; 1 where `expected` is only assumed
+ * @param high a share that would be surprising to exceed; 1 unless rows were counted or a key is
+ *   compared, for a range of values says nothing of how often each occurs
  */
 final case class Selectivity(expected: Double, high: Double, origin: Origin)
 
 /**
  * Selectivity of predicates from column statistics.
  *
- * Uniform distribution within [min, max] and independence are assumed, with two precautions:
- * conjuncts count with damped exponents (their full product underestimates correlated columns), and
- * `high` of a conjunction is that of its most selective part alone.
+ * Uniform distribution within [min, max] and independence are assumed for what is expected, with
+ * damped exponents in conjunctions (their full product underestimates correlated columns). What is
+ * feared assumes neither: one value can hold almost all rows, and one outlier can stretch a range.
  */
 object Selectivity {
 
@@ -29,13 +30,14 @@ object Selectivity {
   private val assumedPattern = 0.1
   private val assumedOther = 0.25
 
-  // A derived share is trusted up to this factor: that of half the columns of skewed real data.
-  private val trust = 4.0
+  private def derived(share: Double): Selectivity = Selectivity(clamp(share), 1.0, Origin.Derived)
 
-  private def derived(share: Double): Selectivity = {
-    val expected = clamp(share)
-    Selectivity(expected, clamp(expected * trust), Origin.Derived)
-  }
+  private def counted(share: Double): Selectivity =
+    Selectivity(clamp(share), clamp(share), Origin.Derived)
+
+  /** `values` values of a column: of a key, about as many rows. */
+  private def points(values: Double, share: Double, key: Boolean, input: PlanEstimate): Selectivity =
+    derived(share).copy(high = if (key) clamp(2.0 * values / math.max(1.0, input.rows.value)) else 1.0)
 
   private def assumed(share: Double): Selectivity = Selectivity(share, 1.0, Origin.Default)
 
@@ -66,14 +68,13 @@ object Selectivity {
       and(ranges.map(_.selectivity(input)) ++ others.map(of(_, input)))
     case Or(left, right) => or(Seq(of(left, input), of(right, input)))
     case Not(child) => not(of(child, input))
-    case IsNull(child) => nulls(child, input).map(derived).getOrElse(assumed(assumedEquality))
+    case IsNull(child) => nulls(child, input).map(counted).getOrElse(assumed(assumedEquality))
     case IsNotNull(child) =>
-      nulls(child, input)
-        .map(share => Selectivity(1 - share, 1 - share, Origin.Derived))
-        .getOrElse(Selectivity(1.0, 1.0, Origin.Default))
+      nulls(child, input).map(share => counted(1.0 - share)).getOrElse(assumed(1.0))
     case In(value, list) => in(value, list.size, input)
     case InSet(value, set) => in(value, set.size, input)
     case EqualTo(left, right) => equality(left, right, input)
+    case EqualNullSafe(value, Literal(null, _)) => of(IsNull(value), input)
     case EqualNullSafe(left, right) => equality(left, right, input)
     case _: BinaryComparison => assumed(assumedRange)
     case _: StartsWith | _: EndsWith | _: Contains | _: Like | _: RLike => assumed(assumedPattern)
@@ -92,7 +93,8 @@ object Selectivity {
 
   private def in(value: Expression, size: Int, input: PlanEstimate): Selectivity =
     input.distinct(value) match {
-      case Some(distinct) => derived(size / distinct)
+      case Some(distinct) =>
+        points(size.toDouble, size / distinct, input.column(value).exists(_.unique), input)
       case None => assumed(clamp(size * assumedEquality).min(0.5))
     }
 
@@ -156,14 +158,19 @@ object Selectivity {
           val to = high.fold(max)(math.min(max, _))
           val atLeastOne = input.distinct(column).map(1.0 / _)
           // Never zero: bounds may come from a part of the files.
-          if (from > to) Selectivity(1.0 / math.max(1.0, input.rows.value), assumedRange, Origin.Derived)
-          else if (point) atLeastOne.map(s => derived(s * present)).getOrElse(assumed(assumedEquality))
-          else {
+          if (from > to) derived(1.0 / math.max(1.0, input.rows.value))
+          else if (point) {
+            atLeastOne
+              .map(share => points(1.0, share * present, known.exists(_.unique), input))
+              .getOrElse(assumed(assumedEquality))
+          } else {
             val width = if (max > min) (to - from) / (max - min) else 1.0
             derived(math.max(width, atLeastOne.getOrElse(0.0)) * present)
           }
         case _ =>
-          if (point) input.distinct(column).map(d => derived(present / d)).getOrElse(assumed(assumedEquality))
+          if (point) {
+            input.distinct(column).map(d => derived(present / d)).getOrElse(assumed(assumedEquality))
+          }
           else assumed(if (low.isDefined && high.isDefined) assumedRange / 2 else assumedRange)
       }
     }

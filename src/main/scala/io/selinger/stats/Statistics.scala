@@ -10,13 +10,16 @@ import io.selinger.core.{Origin, Quantity}
  * @param nullFraction share of rows that are null, 0 to 1
  * @param distinct distinct values other than null
  * @param averageBytes width of a value in a row, for types of variable width
+ * @param unique whether the values look like a key: whole numbers, without nulls, about as many as
+ *   fit between the smallest and the largest
  */
 final case class ColumnStatistics(
     nullFraction: Option[Double] = None,
     min: Option[Double] = None,
     max: Option[Double] = None,
     distinct: Option[Double] = None,
-    averageBytes: Option[Double] = None)
+    averageBytes: Option[Double] = None,
+    unique: Boolean = false)
 
 /**
  * What is known of one relation.

@@ -180,7 +180,7 @@ final class SelectJoinOperator(session: SparkSession)
   }
 
   private def input(plan: LogicalPlan, estimate: PlanEstimate, keys: Seq[Expression]): JoinInput = {
-    val packed = HashJoin.rewriteKeyExpr(keys)
+    val packed = if (keys.isEmpty) Nil else HashJoin.rewriteKeyExpr(keys)
     val shuffle = QueryStages.shuffleBy(plan, keys)
     val share = shuffle
       .flatMap(QueryStages.largestTaskShare(_, SQLConf.get.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)))

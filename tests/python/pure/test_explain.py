@@ -68,6 +68,9 @@ def test_other_sections_are_left_out() -> None:
 
 def test_no_section() -> None:
     assert parse(f"== Physical Plan ==\n{PLAN}\n") is None
+    assert (
+        parse(f"== Physical Plan ==\n{PLAN}\n\n== Extended Information (Selinger) ==\n\n") is None
+    )
 
 
 @pytest.mark.parametrize("body", ["{", '{"decisions": 3}', "[]", '{"decisions": [{}]}', "text"])
@@ -107,6 +110,7 @@ def test_plans_that_differ_in_ids_only_are_the_same() -> None:
     two = "*(5) Sort [k#77L ASC], false, 0, [plan_id=9]\n+- ReusedExchange [k#3], [id=#41]"
     assert plan_diff(one, two) == ""
     assert normalised(one) == normalised(two)
+    assert normalised("*(2) Sort [k#1L ASC], [plan_id=28]") == "* Sort [k ASC], [plan_id=]"
 
 
 def test_plan_diff_shows_what_changed() -> None:

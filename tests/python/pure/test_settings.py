@@ -41,6 +41,7 @@ def test_knob_finds_its_key(knob: str, key: str) -> None:
         ("cbo_wieght", "cbo_weight"),
         ("selectJoinOperator", "select_join_operator"),
         ("weight", "cbo_weight"),
+        ("bytes", "join_broadcast_max_bytes"),
         ("budget_ms", "planning_budget_ms"),
     ],
 )

@@ -18,6 +18,10 @@ object Reason {
         "the build side's hash table fits each task's memory share, and hashing costs less than sorting both sides")
   case object SortMergeCheapest
       extends Reason("SORT_MERGE_CHEAPEST", "sorting both sides costs less than building a hash table")
+  case object StockCheapEnough
+      extends Reason(
+        "STOCK_CHEAP_ENOUGH",
+        "another operator would cost less, but by less than the estimates are worth")
   case object NothingFits
       extends Reason(
         "NO_SAFE_HASH_TABLE",
@@ -65,6 +69,7 @@ object Reason {
     BroadcastCheapest,
     HashBuildCheapest,
     SortMergeCheapest,
+    StockCheapEnough,
     NothingFits,
     NestedLoopFits,
     NestedLoopTooLarge,

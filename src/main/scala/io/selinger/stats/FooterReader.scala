@@ -16,6 +16,10 @@ object FooterReader {
   /** Spark's default width of a string, assumed where a file hides the width of its values. */
   val usualWidth: Double = 20.0
 
+  /** A range of values; none where a file keeps NaN as a bound. */
+  def range(low: Double, high: Double): Option[(Double, Double)] =
+    if (low.isNaN || high.isNaN) None else Some((low, high))
+
   /** Statistics are kept under lower-case names, as Spark resolves columns by default. */
   def columnName(name: String): String = name.toLowerCase(Locale.ROOT)
 }

@@ -2,6 +2,7 @@ package io.selinger.stats
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core._
+import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Expression
 
@@ -31,18 +32,18 @@ object FooterStatistics {
     SelingerConf.FOOTER_THREADS.value.min(64L).toInt,
     SelingerConf.FOOTER_CACHE_MAX_BYTES.value)
 
-  /** Partition columns are in no file; the listing has all their values. */
+  /** Partition columns are in no file; the listing has all their values, and bytes for rows. */
   private def partitionColumns(
       relation: FileRelation,
-      partitions: Seq[(InternalRow, Seq[_])]): Map[String, ColumnStatistics] = {
-    val fields = relation.partitionSchema.fields.toSeq
-    fields.zipWithIndex.map { case (field, i) =>
+      partitions: Seq[(InternalRow, Seq[FileStatus])]): Map[String, ColumnStatistics] = {
+    val bytes = partitions.map(_._2.map(_.getLen.toDouble).sum)
+    relation.partitionSchema.fields.toSeq.zipWithIndex.map { case (field, i) =>
       val values = partitions.map { case (row, _) => row.get(i, field.dataType) }
       val known = values.filter(_ != null)
       val axis = known.flatMap(NumericAxis.of(_, field.dataType))
+      val nullBytes = values.zip(bytes).collect { case (null, size) => size }.sum
       FooterReader.columnName(field.name) -> ColumnStatistics(
-        nullFraction =
-          if (values.isEmpty) None else Some(1.0 - known.size.toDouble / values.size),
+        nullFraction = Option.when(bytes.sum > 0)(nullBytes / bytes.sum),
         min = axis.minOption,
         max = axis.maxOption,
         distinct = Some(known.distinct.size.toDouble))
@@ -70,6 +71,7 @@ object FooterStatistics {
           Evidence("time", answer.ms, "ms", Origin.Measured)),
         setting =
           if (reason == Reason.FootersRead) None
+          else if (answer.files > limits.maxFiles) Some(SelingerConf.FOOTER_MAX_FILES.key)
           else Some(SelingerConf.FOOTER_BUDGET_MS.key)))
   }
 }

@@ -4,7 +4,14 @@ import com.google.common.cache.{Cache, CacheBuilder}
 import com.google.common.hash.Hashing
 import java.nio.charset.StandardCharsets.UTF_8
 import java.time.Duration
-import java.util.concurrent.{CountDownLatch, LinkedBlockingQueue, ThreadPoolExecutor, TimeUnit}
+import java.util.concurrent.{
+  ConcurrentHashMap,
+  ConcurrentMap,
+  CountDownLatch,
+  LinkedBlockingQueue,
+  ThreadPoolExecutor,
+  TimeUnit
+}
 import java.util.concurrent.atomic.AtomicReference
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
@@ -69,8 +76,12 @@ object FooterStore {
     Option(caches.relations.getIfPresent(fingerprint)) match {
       case Some(known) => FooterAnswer(Some(known), chosen.size, files.size, since(start))
       case None =>
-        readMissing(reader, chosen, hadoop, limits, caches)
-        val found = chosen.map(file => file -> Option(caches.footers.getIfPresent(keyOf(file)))).toMap
+        val fresh = readMissing(reader, chosen, hadoop, limits, caches)
+        // Not from the cache alone: it may be too small for what has just been read.
+        val found = chosen.map { file =>
+          val key = keyOf(file)
+          file -> Option(fresh.get(key)).orElse(Option(caches.footers.getIfPresent(key)))
+        }.toMap
         val merged = FooterMerge.merge(
           files.map(file => FooterMerge.File(file.getLen, found.get(file).flatten)))
         val read = found.values.count(_.isDefined)
@@ -93,7 +104,8 @@ object FooterStore {
       files: Seq[FileStatus],
       hadoop: => Configuration,
       limits: FooterLimits,
-      caches: Caches): Unit = {
+      caches: Caches): ConcurrentMap[Key, FileFooter] = {
+    val fresh = new ConcurrentHashMap[Key, FileFooter]()
     val missing = files.filter { file =>
       val key = keyOf(file)
       caches.footers.getIfPresent(key) == null && caches.unreadable.getIfPresent(key) == null
@@ -117,7 +129,7 @@ object FooterStore {
       try {
         missing.foreach { file =>
           pool.execute { () =>
-            try readOne(reader, file, configuration, caches)
+            try readOne(reader, file, configuration, caches, fresh)
             finally done.countDown()
           }
         }
@@ -127,15 +139,20 @@ object FooterStore {
         pool.shutdown()
       }
     }
+    fresh
   }
 
   private def readOne(
       reader: FooterReader,
       file: FileStatus,
       hadoop: Configuration,
-      caches: Caches): Unit =
-    try caches.footers.put(keyOf(file), reader.read(file, hadoop))
-    catch {
+      caches: Caches,
+      fresh: ConcurrentMap[Key, FileFooter]): Unit =
+    try {
+      val footer = reader.read(file, hadoop)
+      fresh.put(keyOf(file), footer)
+      caches.footers.put(keyOf(file), footer)
+    } catch {
       case error @ (NonFatal(_) | _: LinkageError) =>
         caches.unreadable.put(keyOf(file), java.lang.Boolean.TRUE)
         log.warn(s"The footer of ${file.getPath} could not be read, so its rows are estimated: $error")

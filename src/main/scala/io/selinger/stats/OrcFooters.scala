@@ -4,14 +4,17 @@ import java.util.concurrent.TimeUnit
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
 import org.apache.orc.{
+  BinaryColumnStatistics,
   BooleanColumnStatistics,
   DateColumnStatistics,
   DecimalColumnStatistics,
   DoubleColumnStatistics,
   IntegerColumnStatistics,
   OrcFile,
+  Reader,
   StringColumnStatistics,
   TimestampColumnStatistics,
+  TypeDescription,
   ColumnStatistics => OrcStatistics
 }
 import scala.jdk.CollectionConverters._
@@ -33,33 +36,41 @@ object OrcFooters extends FooterReader {
         rows,
         columns.collect {
           case (name, child) if child.getId < statistics.length =>
-            FooterReader.columnName(name) -> column(statistics(child.getId), rows)
+            FooterReader.columnName(name) -> column(reader, child, statistics(child.getId))
         }.toMap)
     } finally reader.close()
   }
 
-  private def column(stats: OrcStatistics, rows: Long): ColumnFooter = {
-    val values = stats.getNumberOfValues
+  private def column(reader: Reader, kind: TypeDescription, stats: OrcStatistics): ColumnFooter = {
+    val (rows, values) = (reader.getNumberOfRows, stats.getNumberOfValues)
     val range = if (values > 0) rangeOf(stats) else None
-    val width = stats match {
-      case strings: StringColumnStatistics if values > 0 => Some(strings.getSum.toDouble / values)
-      case _ if values > 0 => Some(stats.getBytesOnDisk.toDouble / values)
-      case _ => None
-    }
     ColumnFooter(
       stats.getBytesOnDisk,
       Some(math.max(0L, rows - values)),
       range.map(_._1),
       range.map(_._2),
-      width)
+      if (values > 0) width(reader, kind, stats).map(_ / values) else None)
+  }
+
+  /** Bytes of all values in memory, for types of variable width. */
+  private def width(
+      reader: Reader,
+      kind: TypeDescription,
+      stats: OrcStatistics): Option[Double] = stats match {
+    case strings: StringColumnStatistics => Some(strings.getSum.toDouble)
+    case binaries: BinaryColumnStatistics => Some(binaries.getSum.toDouble)
+    case _ if !kind.getCategory.isPrimitive =>
+      val leaves = (kind.getId to kind.getMaximumId).map(Integer.valueOf).asJava
+      Some(reader.getRawDataSizeFromColIndices(leaves).toDouble).filter(_ > 0)
+    case _ => None
   }
 
   private def rangeOf(stats: OrcStatistics): Option[(Double, Double)] = stats match {
     case ints: IntegerColumnStatistics =>
-      Some((ints.getMinimum.toDouble, ints.getMaximum.toDouble))
-    case doubles: DoubleColumnStatistics => Some((doubles.getMinimum, doubles.getMaximum))
+      FooterReader.range(ints.getMinimum.toDouble, ints.getMaximum.toDouble)
+    case doubles: DoubleColumnStatistics => FooterReader.range(doubles.getMinimum, doubles.getMaximum)
     case dates: DateColumnStatistics =>
-      Some((dates.getMinimumDayOfEpoch.toDouble, dates.getMaximumDayOfEpoch.toDouble))
+      FooterReader.range(dates.getMinimumDayOfEpoch.toDouble, dates.getMaximumDayOfEpoch.toDouble)
     case decimals: DecimalColumnStatistics =>
       for (low <- Option(decimals.getMinimum); high <- Option(decimals.getMaximum))
         yield (low.doubleValue, high.doubleValue)

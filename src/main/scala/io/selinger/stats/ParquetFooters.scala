@@ -32,13 +32,12 @@ object ParquetFooters extends FooterReader {
       val groups = reader.getFooter.getBlocks.asScala.toSeq
       val chunks = groups.flatMap(_.getColumns.asScala)
       val columns = chunks.groupBy(chunk => FooterReader.columnName(chunk.getPath.toArray.head))
-      FileFooter(
-        groups.map(_.getRowCount).sum,
-        columns.map { case (name, parts) => name -> column(parts) })
+      val rows = groups.map(_.getRowCount).sum
+      FileFooter(rows, columns.map { case (name, parts) => name -> column(parts, rows) })
     } finally reader.close()
   }
 
-  private def column(chunks: Seq[ColumnChunkMetaData]): ColumnFooter = {
+  private def column(chunks: Seq[ColumnChunkMetaData], rows: Long): ColumnFooter = {
     val bytes = chunks.map(_.getTotalUncompressedSize).sum
     // Several leaves, or one that repeats, make a nested column: its values have no axis.
     val nested = chunks.exists(_.getPath.size > 1)
@@ -59,7 +58,9 @@ object ParquetFooters extends FooterReader {
       if (nulls.forall(_.isDefined)) Some(nulls.flatten.sum) else None,
       known.map(_._1).minOption,
       known.map(_._2).maxOption,
-      averageBytes(chunks, bytes, nested))
+      if (rows == 0) None
+      else if (nested) Some(chunks.map(nestedBytes).sum / rows)
+      else averageBytes(chunks))
   }
 
   private def range(
@@ -72,8 +73,9 @@ object ParquetFooters extends FooterReader {
       case known if known == null || !known.hasNonNullValue => None
       case ints: IntStatistics => scaled(ints.getMin.toLong, ints.getMax.toLong)
       case longs: LongStatistics => scaled(longs.getMin, longs.getMax)
-      case floats: FloatStatistics => Some((floats.getMin.toDouble, floats.getMax.toDouble))
-      case doubles: DoubleStatistics => Some((doubles.getMin, doubles.getMax))
+      case floats: FloatStatistics =>
+        FooterReader.range(floats.getMin.toDouble, floats.getMax.toDouble)
+      case doubles: DoubleStatistics => FooterReader.range(doubles.getMin, doubles.getMax)
       case booleans: BooleanStatistics =>
         Some((if (booleans.getMin) 1.0 else 0.0, if (booleans.getMax) 1.0 else 0.0))
       case binaries: BinaryStatistics =>
@@ -103,27 +105,36 @@ object ParquetFooters extends FooterReader {
     case _ => None
   }
 
+  /** Bytes of one leaf of a nested column in memory: at least a word a value. */
+  private def nestedBytes(chunk: ColumnChunkMetaData): Double =
+    unencodedBytes(chunk).getOrElse(
+      math.max(chunk.getTotalUncompressedSize.toDouble, 8.0 * chunk.getValueCount))
+
+  /** What newer writers note of strings: their bytes before any encoding. */
+  private def unencodedBytes(chunk: ColumnChunkMetaData): Option[Double] =
+    Option(chunk.getSizeStatistics)
+      .filter(_.isValid)
+      .flatMap(sizes => Option.when(sizes.getUnencodedByteArrayDataBytes.isPresent)(
+        sizes.getUnencodedByteArrayDataBytes.get.toDouble))
+
   /**
-   * Width of a value in a row. Where a chunk is dictionary-encoded its bytes say little of its
-   * values, so the shortest and longest known value, and the usual width, bound it from below.
+   * Width of a value in a row. Where the writer did not note it and a chunk is dictionary-encoded,
+   * its bytes say little of its values, so the shortest and longest known value, and the usual
+   * width, bound it from below.
    */
-  private def averageBytes(
-      chunks: Seq[ColumnChunkMetaData],
-      bytes: Long,
-      nested: Boolean): Option[Double] = {
-    val values = chunks.map(_.getValueCount).sum
+  private def averageBytes(chunks: Seq[ColumnChunkMetaData]): Option[Double] = {
+    val values = chunks.map(_.getValueCount).sum.toDouble
+    val unencoded = chunks.map(unencodedBytes)
+    val stored = chunks.map(_.getTotalUncompressedSize.toDouble).sum
     if (values == 0) None
+    else if (unencoded.forall(_.isDefined)) Some(unencoded.flatten.sum / values)
+    else if (!chunks.exists(_.getEncodings.asScala.exists(_.usesDictionary))) Some(stored / values)
     else {
-      val stored = bytes.toDouble / values
-      val encoded = chunks.exists(_.getEncodings.asScala.exists(_.usesDictionary))
-      if (!encoded) Some(stored)
-      else {
-        val seen = chunks.map(_.getStatistics).collect {
-          case stats: BinaryStatistics if !nested && stats.hasNonNullValue =>
-            (stats.getMinBytes.length + stats.getMaxBytes.length) / 2.0
-        }
-        Some((stored +: FooterReader.usualWidth +: seen).max)
+      val seen = chunks.map(_.getStatistics).collect {
+        case stats: BinaryStatistics if stats.hasNonNullValue =>
+          (stats.getMinBytes.length + stats.getMaxBytes.length) / 2.0
       }
+      Some((stored / values +: FooterReader.usualWidth +: seen).max)
     }
   }
 }

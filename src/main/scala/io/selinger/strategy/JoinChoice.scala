@@ -106,7 +106,7 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
     } else Nil
     // Ties go to the operator named first, so the choice does not depend on the order of a set.
     val candidates = (broadcasts ++ shuffled ++ sorted).sortBy(c => (c.seconds, c.operator.label))
-    Choice(candidates.headOption, candidates)
+    Choice(worthwhile(candidates, stock), candidates)
   }
 
   /** For a join without equalities; only the broadcast of one side is ours to choose. */
@@ -123,6 +123,19 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
       .sortBy(c => (c.seconds, c.operator.label))
     Choice(candidates.headOption, candidates)
   }
+
+  /** The cheapest, or Spark's own choice where that costs little more than estimates are worth. */
+  private def worthwhile(
+      candidates: Seq[Candidate],
+      stock: Option[JoinOperator]): Option[Candidate] =
+    candidates.headOption.map { cheapest =>
+      candidates
+        .find(c => stock.contains(c.operator))
+        .filter(_.seconds * leastGain <= cheapest.seconds)
+        .map(_.copy(reason = Reason.StockCheapEnough))
+        .filter(_.operator != cheapest.operator)
+        .getOrElse(cheapest)
+    }
 
   /**
    * Safe if even a surprising number of rows fits. Where Spark would broadcast as well, only an
@@ -161,6 +174,9 @@ object JoinChoice {
 
   /** Spark refuses to broadcast more rows than this. */
   private val mostBroadcastRows = 512000000.0
+
+  /** Share of the cost of Spark's choice below which another one is worth the change. */
+  private val leastGain = 0.75
 
   /** How far above our limit an estimate must be before it overrules a broadcast of Spark's. */
   private val stockMargin = 4.0

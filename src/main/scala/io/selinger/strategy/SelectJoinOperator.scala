@@ -300,7 +300,7 @@ object SelectJoinOperator {
     case Reason.BroadcastCheapest | Reason.NestedLoopFits | Reason.NestedLoopTooLarge =>
       SelingerConf.BROADCAST_MAX_BYTES.key
     case Reason.HashBuildCheapest | Reason.NothingFits => SelingerConf.HASH_MEMORY_SHARE.key
-    case Reason.SortMergeCheapest => SelingerConf.CBO_WEIGHT.key
+    case Reason.SortMergeCheapest | Reason.StockCheapEnough => SelingerConf.CBO_WEIGHT.key
     case Reason.UserThreshold => SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key
     case Reason.NoStatistics => SelingerConf.READ_FOOTER_STATISTICS.switch
     case _ => SelingerConf.SELECT_JOIN_OPERATOR.switch

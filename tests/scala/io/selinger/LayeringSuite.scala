@@ -1,0 +1,128 @@
+package io.selinger
+
+import com.tngtech.archunit.core.domain.{JavaClass, JavaField, JavaModifier}
+import com.tngtech.archunit.core.importer.{ClassFileImporter, Location}
+import com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses
+import java.nio.file.{Files, Paths}
+import org.scalatest.funsuite.AnyFunSuite
+import scala.jdk.CollectionConverters._
+
+/** Keeps the picture of the packages true: dependencies point one way. */
+class LayeringSuite extends AnyFunSuite {
+
+  private val classes = new ClassFileImporter()
+    .withImportOption((location: Location) => !location.contains("test-classes"))
+    .importPackages("io.selinger", "org.apache.spark.sql.selinger")
+
+  private def pkg(name: String) = s"io.selinger.$name.."
+
+  // Each may use those after it.
+  private val layers = Seq("strategy", "cost", "estimate", "stats", "conf")
+
+  private def forbid(from: String, to: Seq[String]): Unit =
+    noClasses()
+      .that()
+      .resideInAPackage(pkg(from))
+      .should()
+      .dependOnClassesThat()
+      .resideInAnyPackage(to.map(pkg): _*)
+      .check(classes)
+
+  test("every package of io.selinger is in the picture") {
+    val known = (layers ++ Seq("core", "explain")).toSet
+    val found = classes.asScala
+      .map(_.getPackageName)
+      .filter(_.startsWith("io.selinger."))
+      .map(_.stripPrefix("io.selinger.").takeWhile(_ != '.'))
+      .toSet
+    assert(found == known)
+  }
+
+  layers.zipWithIndex.tail.foreach { case (layer, i) =>
+    test(s"$layer does not use ${layers.take(i).mkString(", ")}") {
+      forbid(layer, layers.take(i) :+ "explain")
+    }
+  }
+
+  test("strategy does not use explain") {
+    forbid("strategy", Seq("explain"))
+  }
+
+  test("core uses none of the others") {
+    forbid("core", layers :+ "explain")
+  }
+
+  test("explain uses conf and core only") {
+    forbid("explain", layers.filterNot(_ == "conf"))
+  }
+
+  test("no package uses the extension itself") {
+    noClasses()
+      .that()
+      .resideOutsideOfPackage("io.selinger")
+      .should()
+      .dependOnClassesThat()
+      .haveFullyQualifiedName(classOf[SelingerExtension].getName)
+      .check(classes)
+  }
+
+  // ---- access to Spark's private members ----------------------------------------------------
+
+  private val sources = Paths.get(System.getProperty("selinger.root"), "src", "main")
+
+  private def sourceFiles = {
+    val paths = Files.walk(sources)
+    try paths.iterator.asScala.filter(_.toString.endsWith(".scala")).toSeq
+    finally paths.close()
+  }
+
+  test("one package of ours lives in Spark's, and it stays small") {
+    val inSpark = sourceFiles.filter { file =>
+      Files.readAllLines(file).asScala.exists(_.startsWith("package org.apache.spark"))
+    }
+    inSpark.foreach { file =>
+      assert(Files.readAllLines(file).asScala.contains("package org.apache.spark.sql.selinger"))
+    }
+    assert(inSpark.map(Files.readAllLines(_).size).sum < 100)
+  }
+
+  test("what differs between Spark lines is in files named *Shim.scala") {
+    sourceFiles
+      .filterNot(_.startsWith(sources.resolve("scala")))
+      .foreach(file => assert(file.getFileName.toString.endsWith("Shim.scala")))
+  }
+
+  // ---- state --------------------------------------------------------------------------------
+
+  // Mutable state of the whole process; each has a bound and a reason in its own comment.
+  private val allowedState =
+    Set("SelingerExtension$.warned", "FooterStore$.current", "PlanningPass$.passes")
+
+  private val mutableTypes = Seq(
+    "java.util.concurrent.",
+    "java.lang.ThreadLocal",
+    "scala.collection.mutable.",
+    "com.google.common.cache.",
+    "java.util.HashMap",
+    "java.util.Map")
+
+  private def isMutable(field: JavaField): Boolean = {
+    val lazyState = field.getName.startsWith("bitmap$")
+    !lazyState &&
+    (!field.getModifiers.contains(JavaModifier.FINAL) ||
+      mutableTypes.exists(field.getRawType.getName.startsWith))
+  }
+
+  private def isSingleton(owner: JavaClass): Boolean =
+    owner.getAllFields.asScala.exists(_.getName == "MODULE$")
+
+  test("no object holds mutable state beyond what is listed") {
+    val found = classes.asScala
+      .filter(isSingleton)
+      .flatMap(_.getFields.asScala)
+      .filter(isMutable)
+      .map(_.getFullName.split('.').takeRight(2).mkString("."))
+      .toSet
+    assert(found == allowedState)
+  }
+}

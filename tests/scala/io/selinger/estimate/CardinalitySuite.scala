@@ -1,0 +1,314 @@
+package io.selinger.estimate
+
+import io.selinger.core.{Origin, PlanningPass}
+import io.selinger.stats.ColumnStatistics
+import io.selinger.testing.Estimates
+import io.selinger.testing.Estimates.{counted, evenly, unknown, Relation}
+import org.apache.spark.sql.catalyst.dsl.expressions._
+import org.apache.spark.sql.catalyst.dsl.plans._
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.types._
+import org.scalacheck.Gen
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
+
+/** Rows of each operator, from hand-made relations. */
+class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
+
+  // A fact table of 10,000 rows over a dimension of 100.
+  private val fact = counted(10000, a = evenly(0, 99), b = evenly(0, 9999))
+  private val dim = counted(100, a = evenly(0, 99), b = ColumnStatistics(nullFraction = Some(0)))
+  private val blind = unknown()
+
+  private def estimate(plan: LogicalPlan): PlanEstimate =
+    Estimates.estimate(plan, fact, dim, blind).getOrElse(fail(s"nothing known of\n$plan"))
+
+  private def rows(plan: LogicalPlan): Double = estimate(plan).rows.value
+
+  private def joined(kind: JoinType, left: Relation = fact, right: Relation = dim): Join =
+    Join(left.plan, right.plan, kind, Some(left.a === right.a), JoinHint.NONE)
+
+  // ---- joins --------------------------------------------------------------------------------
+
+  test("an inner join on a key keeps the rows of the fact table") {
+    val result = estimate(joined(Inner))
+    assert(result.rows.value == 10000 && result.rows.origin == Origin.Derived)
+    assert(result.high >= result.rows.value)
+    assert(result.bound.contains(1e6))
+  }
+
+  test("a join on keys without counts takes one side as the other's dimension") {
+    val key = fact.s === dim.s
+    val result = estimate(Join(fact.plan, dim.plan, Inner, Some(key), JoinHint.NONE))
+    assert(result.rows.value == 10000 && result.rows.origin == Origin.Default)
+  }
+
+  test("nulls find no partner") {
+    val half = counted(10000, a = evenly(0, 99, nulls = 0.5))
+    val result = Estimates.estimate(joined(Inner, half), half, dim).get
+    assert(result.rows.value == 5000)
+  }
+
+  test("a key that is proven unique bounds a join by the other side") {
+    val unique = dim.plan.groupBy(dim.a)(dim.a)
+    val key = Some(fact.a === unique.output.head)
+    assert(estimate(Join(fact.plan, unique, Inner, key, JoinHint.NONE)).bound.contains(10000.0))
+    assert(estimate(Join(unique, fact.plan, Inner, key, JoinHint.NONE)).bound.contains(10000.0))
+  }
+
+  test("a column that looks like a key calms the fear, and proves nothing") {
+    val key = counted(100, a = evenly(0, 99).copy(unique = true))
+    val result = Estimates.estimate(joined(Inner, fact, key), fact, key).get
+    assert(result.high == 10000 && result.bound.contains(1e6))
+    assert(estimate(joined(Inner)).high == 1e6)
+  }
+
+  test("a key is one no longer where its rows return several times") {
+    val key = counted(100, a = evenly(0, 99).copy(unique = true))
+    val first = joined(Inner, fact, key)
+    val again = Join(first, dim.plan, Inner, Some(key.a === dim.a), JoinHint.NONE)
+    assert(Estimates.estimate(again, fact, key, dim).get.high >= 1e6)
+  }
+
+  test("a key that is unique only together with another bounds nothing") {
+    val pairs = dim.plan.groupBy(dim.a, dim.b)(dim.a, dim.b)
+    val key = Some(fact.a === pairs.output.head)
+    assert(estimate(Join(fact.plan, pairs, Inner, key, JoinHint.NONE)).bound.contains(1e6))
+  }
+
+  test("a null-safe key is not taken for a proven one") {
+    val unique = dim.plan.groupBy(dim.a)(dim.a)
+    val key = Some(fact.a <=> unique.output.head)
+    assert(estimate(Join(fact.plan, unique, Inner, key, JoinHint.NONE)).bound.forall(_ >= 10000))
+  }
+
+  test("a product of all rows without a condition") {
+    val product = estimate(Join(fact.plan, dim.plan, Cross, None, JoinHint.NONE))
+    assert(product.rows.value == 1e6 && product.bound.contains(1e6))
+  }
+
+  test("a condition beside the keys keeps a part, and surprises by keeping all") {
+    val both = And(fact.a === dim.a, fact.b < dim.b)
+    val result = estimate(Join(fact.plan, dim.plan, Inner, Some(both), JoinHint.NONE))
+    assert(result.rows.value < rows(joined(Inner)))
+    assert(result.high >= rows(joined(Inner)))
+  }
+
+  test("outer joins return the preserved rows at least") {
+    val few = counted(100, a = evenly(1000, 1099))
+    def outer(kind: JoinType) = Estimates.estimate(joined(kind, fact, few), fact, few).get
+    assert(outer(LeftOuter).rows.value >= 10000)
+    assert(outer(RightOuter).rows.value >= 100)
+    assert(outer(FullOuter).rows.value >= 10000)
+    assert(outer(FullOuter).bound.contains(1e6 + 10000 + 100))
+    assert(outer(LeftSingle).bound.exists(_ >= 10000))
+  }
+
+  test("an outer join makes nulls: filtering on them may keep every preserved row") {
+    val missing = joined(LeftOuter).where(dim.a.isNull)
+    assert(estimate(missing).high >= 10000)
+    assert(rows(missing) > 0)
+    val missingLeft = joined(RightOuter, dim, fact).where(dim.a.isNull)
+    assert(estimate(missingLeft).high >= 10000)
+  }
+
+  test("semi and anti joins return no more than their left side") {
+    Seq(LeftSemi, LeftAnti).foreach { kind =>
+      val result = estimate(joined(kind))
+      assert(result.rows.value > 0 && result.rows.value <= 10000)
+      assert(result.high == 10000 && result.bound.contains(10000.0))
+    }
+  }
+
+  test("an existence join returns just its left side") {
+    val exists = AttributeReference("exists", BooleanType)()
+    assert(rows(joined(ExistenceJoin(exists))) == 10000)
+  }
+
+  // ---- other operators ----------------------------------------------------------------------
+
+  test("a projection carries columns through aliases and casts of numbers") {
+    val renamed = fact.plan.select(fact.a.as("x"), (fact.a + 1).as("y"))
+    val result = estimate(renamed)
+    assert(result.columns.get(renamed.output.head.exprId).flatMap(_.distinct).contains(100.0))
+    assert(!result.columns.contains(renamed.output(1).exprId))
+  }
+
+  test("an aggregate returns a row a group, and one without keys just one") {
+    val groups = estimate(fact.plan.groupBy(fact.a)(fact.a, count(Literal(1)).as("n")))
+    assert(groups.rows.value == 100 && groups.bound.contains(10000.0) && groups.high == 10000)
+    assert(estimate(fact.plan.groupBy()(count(Literal(1)).as("n"))).bound.contains(1.0))
+    assert(rows(fact.plan.groupBy(fact.a, fact.b)(fact.a)) == 10000)
+  }
+
+  test("groups of unknown keys are a guess, at most every row") {
+    val groups = estimate(fact.plan.groupBy(fact.s)(fact.s))
+    assert(groups.rows.origin == Origin.Default && groups.rows.value <= 10000 && groups.rows.value > 0)
+  }
+
+  test("DISTINCT is an aggregate by all columns") {
+    assert(rows(Distinct(fact.plan.select(fact.a))) == 100)
+  }
+
+  test("a union adds up, and is unknown where one input is") {
+    assert(rows(Union(fact.plan, dim.plan)) == 10100)
+    assert(estimate(Union(fact.plan, dim.plan)).bound.contains(10100.0))
+    assert(Estimates.estimate(Union(fact.plan, blind.plan), fact, blind).isEmpty)
+  }
+
+  test("columns of a union span both inputs") {
+    val far = counted(100, a = evenly(500, 599))
+    val both = Union(fact.plan, far.plan)
+    val column = Estimates.estimate(both, fact, far).get.columns(both.output.head.exprId)
+    assert(column.min.contains(0.0) && column.max.contains(599.0))
+  }
+
+  test("a limit bounds anything, known or not") {
+    assert(estimate(fact.plan.limit(7)).bound.contains(7.0))
+    assert(estimate(blind.plan.limit(7)).bound.contains(7.0))
+    assert(rows(dim.plan.limit(1000)) == 100)
+  }
+
+  test("a local limit holds for each partition, so it bounds nothing by itself") {
+    val result = estimate(LocalLimit(Literal(7), fact.plan))
+    assert(result.bound.forall(_ >= 10000))
+  }
+
+  test("an offset takes rows away, down to the one that is never ruled out") {
+    assert(rows(Offset(Literal(40), dim.plan)) == 60)
+    assert(rows(Offset(Literal(4000), dim.plan)) == 1)
+    assert(estimate(Offset(Literal(40), dim.plan)).bound.contains(100.0))
+  }
+
+  test("a sample keeps its share; with replacement nothing is certain") {
+    def sample(replace: Boolean) = estimate(Sample(0, 0.1, replace, 1L, fact.plan))
+    assert(math.abs(sample(replace = false).rows.value - 1000) < 1e-6)
+    assert(sample(replace = false).bound.contains(10000.0))
+    assert(sample(replace = true).bound.isEmpty)
+  }
+
+  test("grouping sets copy their input") {
+    val copies = Expand(Seq(Seq(fact.a), Seq(Literal(null, IntegerType))), Seq(fact.a), fact.plan)
+    assert(rows(copies) == 20000 && estimate(copies).bound.contains(20000.0))
+  }
+
+  test("lists are of unknown length") {
+    val list = AttributeReference("x", IntegerType)()
+    val exploded = Generate(
+      Explode(CreateArray(Seq(fact.a, fact.a))), Nil, outer = false, None, Seq(list), fact.plan)
+    assert(estimate(exploded).bound.isEmpty)
+    assert(estimate(exploded).rows.origin == Origin.Default)
+  }
+
+  test("operators that only move rows change nothing") {
+    Seq[LogicalPlan](
+      fact.plan.orderBy(fact.a.asc),
+      fact.plan.repartition(7),
+      fact.plan.subquery("f"),
+      RebalancePartitions(Nil, fact.plan),
+      ReturnAnswer(fact.plan)).foreach { plan =>
+      assert(estimate(plan).rows == estimate(fact.plan).rows)
+      assert(estimate(plan).bound.contains(10000.0))
+    }
+  }
+
+  test("operators that run user code make everything uncertain") {
+    val script = ScriptTransformation("cat", fact.plan.output, fact.plan, null)
+    val result = estimate(script)
+    assert(result.rows.origin == Origin.Default && result.bound.isEmpty)
+    assert(result.high == PlanEstimate.most)
+  }
+
+  test("an unknown leaf makes unknown whatever is above it") {
+    Seq[LogicalPlan](
+      blind.plan,
+      blind.plan.where(blind.a === 1),
+      blind.plan.groupBy(blind.a)(blind.a),
+      joined(Inner, fact, blind),
+      joined(LeftSemi, fact, blind),
+      Distinct(blind.plan)).foreach { plan =>
+      assert(Estimates.estimate(plan, fact, blind).isEmpty)
+    }
+  }
+
+  test("a leaf hears the predicates above it, and what it has applied counts once") {
+    val filter = fact.plan.where(And(fact.a === 5, fact.b < 10.0))
+    val heard = Iterator.from(1)
+    val estimator = new CardinalityEstimator({ (_, predicates) =>
+      heard.next()
+      assert(predicates.map(_.sql).toSet == Set("(a = 5)", "(b < 10.0D)"))
+      Some((PlanEstimate.exactly(100, Origin.Exact), predicates.filter(_.sql == "(a = 5)")))
+    })
+    assert(estimator.estimate(filter).map(_.rows.value).exists(rows => rows > 10 && rows < 100))
+    assert(heard.next() == 2)
+  }
+
+  test("a node is estimated once in a planning pass, and anew in the next") {
+    val calls = Iterator.from(0)
+    val estimator = new CardinalityEstimator({ (_, _) =>
+      calls.next()
+      Some((PlanEstimate.exactly(1, Origin.Exact), Nil))
+    })
+    PlanningPass.start()
+    (1 to 5).foreach(_ => estimator.estimate(fact.plan))
+    assert(calls.next() == 1)
+    PlanningPass.start()
+    estimator.estimate(fact.plan)
+    assert(calls.next() == 3)
+  }
+
+  // ---- random plans -------------------------------------------------------------------------
+
+  implicit override val generatorDrivenConfig: PropertyCheckConfiguration =
+    PropertyCheckConfiguration(minSuccessful = 300, sizeRange = 5)
+
+  private val joinTypes = Seq(Inner, Cross, LeftOuter, RightOuter, FullOuter, LeftSemi, LeftAnti, LeftSingle)
+
+  /** A plan with columns a, b, s over some of these relations. */
+  private def plans(relations: Seq[Relation], depth: Int): Gen[LogicalPlan] = {
+    val leaf = Gen.oneOf(relations).map(_.plan)
+    if (depth == 0) leaf
+    else {
+      val inner = plans(relations, depth - 1)
+      def filtered = for (plan <- inner; condition <- Estimates.predicate(plan.output.take(3), 1)) yield plan.where(condition)
+      def join = for {
+        left <- inner
+        // An instance of its own, as a self join has it.
+        right <- inner.map(plan => plan.select(plan.output.take(3).map(c => c.as(c.name)): _*))
+        kind <- Gen.oneOf(joinTypes)
+        keyed <- Gen.oneOf(true, true, false)
+        residual <- Gen.oneOf(true, false)
+      } yield {
+        val keys = if (keyed) Seq(left.output.head === right.output.head) else Nil
+        val others = if (residual) Seq(left.output(1) < right.output(1)) else Nil
+        val plan = Join(left, right, kind, (keys ++ others).reduceOption(And(_, _)), JoinHint.NONE)
+        plan.select(plan.output.take(3): _*)
+      }
+      def others = for (plan <- inner; other <- inner; n <- Gen.choose(0, 100); i <- Gen.choose(0, 6)) yield {
+        val columns = plan.output.take(3)
+        i match {
+          case 0 => plan.limit(n)
+          case 1 => Distinct(plan)
+          case 2 => plan.groupBy(columns: _*)(columns: _*)
+          case 3 => Union(plan.select(columns: _*), other.select(other.output.take(3): _*))
+          case 4 => Offset(Literal(n), plan)
+          case 5 => Sample(0, n / 100.0, withReplacement = false, 1L, plan)
+          case _ => plan.orderBy(columns.head.asc)
+        }
+      }
+      Gen.frequency(3 -> filtered, 4 -> join, 2 -> others, 1 -> leaf)
+    }
+  }
+
+  test("whatever the plan: rows ≤ high ≤ bound, and all of them finite numbers") {
+    val cases = for {
+      relations <- Gen.listOfN(3, Estimates.relation)
+      plan <- plans(relations, 4)
+    } yield (relations, plan)
+    forAll(cases) { case (relations, plan) =>
+      Estimates.estimate(plan, relations: _*).flatMap(Estimates.problem).foreach(p => fail(s"$p\n$plan"))
+    }
+  }
+}

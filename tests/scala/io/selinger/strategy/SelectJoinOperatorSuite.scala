@@ -1,0 +1,442 @@
+package io.selinger.strategy
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core._
+import io.selinger.testing.{Plans, SharedSession, Tables}
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
+import org.scalatest.Assertion
+import org.scalatest.funsuite.AnyFunSuite
+
+/** The rule `selectJoinOperator` on real plans. */
+class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
+
+  private val rule = SelingerConf.SELECT_JOIN_OPERATOR
+
+  // Makes Spark believe that the small files of the tests are large: it then sorts and merges.
+  private val largeFiles = "spark.sql.sources.fileCompressionFactor" -> "1000000"
+  private val noBroadcast = SelingerConf.BROADCAST_MAX_BYTES.key -> "1"
+  private val noAdaptive = "spark.sql.adaptive.enabled" -> "false"
+  private val tinyHashTables = SelingerConf.HASH_MEMORY_SHARE.key -> "0.0000001"
+
+  override protected def beforeEach(): Unit = {
+    super.beforeEach()
+    Tables.register(spark)
+  }
+
+  private def sql(text: String): DataFrame = spark.sql(text)
+
+  private def decisionOf(df: DataFrame): Decision = Plans.decisions(df, rule.id) match {
+    case Seq(decision) => decision
+    case others => fail(s"expected one decision, got $others\n${Plans.execution(df).executedPlan}")
+  }
+
+  private def assertFires(text: String, operator: String, stock: String, reason: Reason): Unit = {
+    val df = sql(text)
+    val decision = decisionOf(df)
+    assert(Plans.joins(df) == Seq(operator), decision)
+    assert(decision.outcome == Outcome.Changed)
+    assert(decision.reason == reason)
+    assert(decision.chosen.contains(operator))
+    assert(decision.stock.contains(stock))
+    assert(decision.phase == Phase.Static)
+    ()
+  }
+
+  /** Asserts that a session without the extension makes the same plan under the same confs. */
+  private def assertPlanOfStock(text: String): DataFrame = {
+    def canonical(df: DataFrame) = Plans.execution(df).executedPlan.canonicalized.toString
+    val df = sql(text)
+    SharedSession.onStock(spark) { stock =>
+      Tables.register(stock)
+      val expected = stock.sql(text)
+      assert(Plans.joins(df) == Plans.joins(expected))
+      assert(canonical(df) == canonical(expected))
+    }
+    df
+  }
+
+  private def assertDeclines(text: String, reason: Reason): Unit = {
+    val decision = decisionOf(assertPlanOfStock(text))
+    assert(decision.outcome == Outcome.Declined)
+    assert(decision.reason == reason)
+    ()
+  }
+
+  private def joinOf(kind: String, left: String = "facts", right: String = "dims") = kind match {
+    case "SEMI" | "ANTI" => s"SELECT * FROM $left a LEFT $kind JOIN $right b ON a.k = b.k"
+    case _ => s"SELECT a.id, b.id FROM $left a $kind JOIN $right b ON a.k = b.k"
+  }
+
+  // ---- fires --------------------------------------------------------------------------------
+
+  Seq("INNER", "LEFT", "SEMI", "ANTI").foreach { kind =>
+    test(s"fires on a $kind join with a small right side: broadcast instead of sort-merge") {
+      withConf(largeFiles) {
+        assertFires(joinOf(kind), "BroadcastHashJoin(right)", "SortMergeJoin", Reason.BroadcastCheapest)
+      }
+    }
+  }
+
+  Seq("INNER", "RIGHT").foreach { kind =>
+    test(s"fires on a $kind join with a small left side: broadcast instead of sort-merge") {
+      withConf(largeFiles) {
+        assertFires(
+          joinOf(kind, "dims", "facts"),
+          "BroadcastHashJoin(left)",
+          "SortMergeJoin",
+          Reason.BroadcastCheapest)
+      }
+    }
+  }
+
+  Seq("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI").foreach { kind =>
+    test(s"fires on a $kind join whose hash table fits a task: hash instead of sort") {
+      withConf(largeFiles, noBroadcast) {
+        assertFires(
+          joinOf(kind),
+          "ShuffledHashJoin(right)",
+          "SortMergeJoin",
+          Reason.HashBuildCheapest)
+      }
+    }
+  }
+
+  test("fires on a range join: nested loop instead of a cartesian product") {
+    withConf(largeFiles) {
+      assertFires(
+        "SELECT f.id FROM facts f JOIN spans s ON f.k BETWEEN s.low AND s.high",
+        "BroadcastNestedLoopJoin(right)",
+        "CartesianProduct",
+        Reason.NestedLoopFits)
+    }
+  }
+
+  test("fires on a full outer join without equalities by building the smaller side") {
+    withConf(largeFiles) {
+      val df = sql("SELECT f.id FROM spans s FULL JOIN facts f ON f.k BETWEEN s.low AND s.high")
+      assert(Plans.joins(df) == Seq("BroadcastNestedLoopJoin(left)"))
+    }
+  }
+
+  test("fires on null-safe equality, on several keys, on empty inputs and on columns of nulls") {
+    withConf(largeFiles) {
+      Seq(
+        "SELECT a.id FROM facts a JOIN dims b ON a.k <=> b.k",
+        "SELECT a.id FROM facts a JOIN dims b ON a.k = b.k AND a.s = b.s AND a.amount = b.amount",
+        "SELECT a.id FROM facts a JOIN nothing b ON a.k = b.k",
+        "SELECT a.id FROM facts a JOIN nulls b ON a.k = b.k").foreach { text =>
+        assertFires(text, "BroadcastHashJoin(right)", "SortMergeJoin", Reason.BroadcastCheapest)
+      }
+    }
+  }
+
+  test("fires on several joins of one query, each with its own decision") {
+    withConf(largeFiles) {
+      val df = sql("SELECT a.id FROM facts a JOIN dims b ON a.k = b.k JOIN spans c ON a.id = c.id")
+      assert(Plans.joins(df) == Seq("BroadcastHashJoin(right)", "BroadcastHashJoin(right)"))
+      assert(Plans.decisions(df, rule.id).map(_.key).distinct.size == 2)
+    }
+  }
+
+  test("says the same where stock Spark would choose the same") {
+    val df = assertPlanOfStock(joinOf("INNER"))
+    assert(decisionOf(df).outcome == Outcome.Same)
+    assert(Plans.joins(df) == Seq("BroadcastHashJoin(right)"))
+  }
+
+  test("planning the same query again decides the same") {
+    withConf(largeFiles) {
+      val (first, second) = (sql(joinOf("LEFT")), sql(joinOf("LEFT")))
+      assert(decisionOf(first).copy(key = "") == decisionOf(second).copy(key = ""))
+      assert(Plans.joins(first) == Plans.joins(second))
+    }
+  }
+
+  // ---- does not fire ------------------------------------------------------------------------
+
+  test("does not fire on a stream (STREAMING_PLAN)") {
+    val stream = spark.readStream.format("rate").load().selectExpr("cast(value as int) as k")
+    val plan = Plans.execution(stream.join(spark.table("dims"), "k")).analyzed
+    assert(declinedDirectly(plan) == Reason.StreamingPlan)
+  }
+
+  private def declinedDirectly(plan: LogicalPlan): Reason = {
+    val join = plan.collectFirst { case join: Join => join }.get
+    assert(new SelectJoinOperator(spark)(join).isEmpty)
+    Decision.of(join).map(_.reason) match {
+      case Seq(reason) => reason
+      case other => fail(s"expected one decision, got $other")
+    }
+  }
+
+  private val hints = Seq(
+    "BROADCAST(b)",
+    "BROADCAST(a)",
+    "MERGE(b)",
+    "SHUFFLE_HASH(a)",
+    "SHUFFLE_HASH(b)",
+    "SHUFFLE_REPLICATE_NL(b)",
+    "BROADCAST(a), MERGE(b)",
+    "MERGE(a), SHUFFLE_HASH(b)",
+    "SHUFFLE_HASH(a), SHUFFLE_REPLICATE_NL(b)",
+    "BROADCAST(a), BROADCAST(b)",
+    "SHUFFLE_HASH(a), SHUFFLE_HASH(b)")
+
+  for (hint <- hints; kind <- Seq("INNER", "LEFT", "FULL")) {
+    test(s"does not fire on a $kind join hinted $hint (HINT_OBEYED)") {
+      withConf(largeFiles) {
+        assertDeclines(
+          s"SELECT /*+ $hint */ a.id, b.id FROM facts a $kind JOIN dims b ON a.k = b.k",
+          Reason.HintObeyed)
+      }
+    }
+  }
+
+  test("does not fire on hints of joins without equalities (HINT_OBEYED)") {
+    withConf(largeFiles) {
+      Seq("BROADCAST(f)", "MERGE(s)", "SHUFFLE_REPLICATE_NL(s)").foreach { hint =>
+        assertDeclines(
+          s"SELECT /*+ $hint */ f.id FROM facts f JOIN spans s ON f.k < s.low",
+          Reason.HintObeyed)
+      }
+    }
+  }
+
+  test("does not fire on NOT IN (NULL_AWARE_ANTI_JOIN)") {
+    withConf(largeFiles) {
+      assertDeclines("SELECT id FROM facts WHERE k NOT IN (SELECT k FROM dims)", Reason.NullAwareAntiJoin)
+    }
+  }
+
+  test("does not fire where nothing is known of a side (NO_STATISTICS)") {
+    withFolder { folder =>
+      Seq("csv", "json").foreach { format =>
+        val path = folder.resolve(format).toString
+        spark.range(100).selectExpr("cast(id as int) as k").write.format(format).save(path)
+        val source = if (format == "csv") s"SELECT cast(_c0 as int) AS k FROM csv.`$path`" else s"SELECT k FROM json.`$path`"
+        withConf(largeFiles) {
+          assertDeclines(s"SELECT a.id FROM facts a JOIN ($source) b ON a.k = b.k", Reason.NoStatistics)
+        }
+      }
+    }
+  }
+
+  test("does not fire where footers are not to be read (NO_STATISTICS)") {
+    withConf(largeFiles, SelingerConf.READ_FOOTER_STATISTICS.switch -> "false") {
+      assertDeclines(joinOf("INNER"), Reason.NoStatistics)
+    }
+  }
+
+  test("does not fire where the user's threshold lets Spark broadcast (USER_THRESHOLD_OBEYED)") {
+    withConf("spark.sql.autoBroadcastJoinThreshold" -> "10485760") {
+      assertDeclines(joinOf("INNER"), Reason.UserThreshold)
+    }
+  }
+
+  test("does not broadcast with autoBroadcastJoinThreshold=-1, whatever is allowed to us") {
+    withConf(
+      largeFiles,
+      "spark.sql.autoBroadcastJoinThreshold" -> "-1",
+      SelingerConf.BROADCAST_MAX_BYTES.key -> "1g") {
+      Seq("INNER", "LEFT", "FULL", "SEMI", "ANTI").foreach { kind =>
+        assert(!Plans.joins(sql(joinOf(kind))).exists(_.startsWith("Broadcast")))
+      }
+      assertDeclines(
+        "SELECT f.id FROM facts f JOIN spans s ON f.k < s.low",
+        Reason.NestedLoopTooLarge)
+    }
+  }
+
+  test("takes the user's threshold as the limit of a build side") {
+    withConf(largeFiles, "spark.sql.autoBroadcastJoinThreshold" -> "100") {
+      assert(Plans.joins(sql(joinOf("INNER"))) == Seq("ShuffledHashJoin(right)"))
+    }
+    withConf(largeFiles, "spark.sql.autoBroadcastJoinThreshold" -> "1000000") {
+      assert(Plans.joins(sql(joinOf("INNER"))) == Seq("BroadcastHashJoin(right)"))
+    }
+  }
+
+  test("does not hash where the user demands sort-merge joins") {
+    withConf(largeFiles, noBroadcast, "spark.sql.join.preferSortMergeJoin" -> "true") {
+      val df = assertPlanOfStock(joinOf("INNER"))
+      assert(Plans.joins(df) == Seq("SortMergeJoin"))
+      assert(decisionOf(df).outcome == Outcome.Same)
+    }
+  }
+
+  test("does not hash where no side is known to fit (NO_SAFE_HASH_TABLE)") {
+    withConf(largeFiles, noBroadcast, tinyHashTables) {
+      val df = assertPlanOfStock(joinOf("INNER"))
+      assert(Plans.joins(df) == Seq("SortMergeJoin"))
+      assert(decisionOf(df).reason == Reason.NothingFits)
+    }
+  }
+
+  test("does not hash a side whose rows are only guessed (NO_SAFE_HASH_TABLE)") {
+    withConf(largeFiles, noBroadcast) {
+      val df = sql("""SELECT a.id FROM facts a JOIN
+                     |(SELECT k, tag FROM nested LATERAL VIEW explode(tags) t AS tag) b
+                     |ON a.k = b.k AND a.id = b.tag""".stripMargin)
+      assert(decisionOf(df).chosen.exists(_ != "ShuffledHashJoin(right)"))
+    }
+  }
+
+  test("does not fire on a cartesian product whose sides are too large (NESTED_LOOP_TOO_LARGE)") {
+    withConf(largeFiles, noBroadcast) {
+      assertDeclines(
+        "SELECT f.id FROM facts f JOIN spans s ON f.k < s.low",
+        Reason.NestedLoopTooLarge)
+    }
+  }
+
+  test("does not fire where Spark lacks the operator (OPERATOR_UNSUPPORTED)") {
+    // A scalar subquery's join has no sort-merge form.
+    withConf(largeFiles, noBroadcast, tinyHashTables) {
+      assertDeclines(
+        "SELECT id, (SELECT b.id FROM spans b WHERE b.id = a.id) FROM facts a",
+        Reason.UnsupportedByOperator)
+    }
+  }
+
+  test("does not fire on collated keys, which Spark can only sort (OPERATOR_UNSUPPORTED)") {
+    withConf(largeFiles) {
+      val key = "s COLLATE UTF8_LCASE"
+      val df = assertPlanOfStock(s"SELECT a.id FROM facts a JOIN dims b ON a.$key = b.$key")
+      assert(decisionOf(df).reason == Reason.UnsupportedByOperator)
+    }
+  }
+
+  test("does not fire on a join with a side that has been broadcast (BROADCAST_STAGE_RUNNING)") {
+    withConf(largeFiles) {
+      val df = sql(joinOf("INNER"))
+      df.collect()
+      val stage = Plans.physical(df).collectFirst { case stage: BroadcastQueryStageExec => stage }.get
+      val optimized = Plans.execution(df).optimizedPlan
+      val join = optimized.collectFirst { case join: Join => join }.get
+      // Built anew, since the join of the query carries the decision of its first planning.
+      val replanned =
+        Join(join.left, LogicalQueryStage(join.right, stage), join.joinType, join.condition, join.hint)
+      assert(declinedDirectly(replanned) == Reason.BroadcastStage)
+    }
+  }
+
+  test("does not fire once the budget is used up (PLANNING_BUDGET_EXCEEDED)") {
+    withConf(largeFiles, SelingerConf.PLANNING_BUDGET_MS.key -> "1") {
+      val join = Plans.execution(sql(joinOf("INNER"))).optimizedPlan.collectFirst { case j: Join => j }.get
+      PlanningPass.start().spend(5000000L)
+      val again = join.copy(hint = join.hint)
+      assert(new SelectJoinOperator(spark)(again).isEmpty)
+      assert(Decision.of(again).map(_.reason) == Seq(Reason.BudgetExceeded))
+    }
+  }
+
+  // ---- switches -----------------------------------------------------------------------------
+
+  private val joins = Seq("INNER", "FULL", "ANTI").map(joinOf(_)) :+
+    "SELECT f.id FROM facts f JOIN spans s ON f.k BETWEEN s.low AND s.high"
+
+  test("mode off gives the plan of a session without the extension, and no decision") {
+    withConf(largeFiles, SelingerConf.MODE.key -> "off") {
+      joins.foreach(text => assert(Plans.decisions(assertPlanOfStock(text)).isEmpty))
+    }
+  }
+
+  test("the rule's switch gives the plan of a session without the extension, and no decision") {
+    withConf(largeFiles, rule.switch -> "false") {
+      joins.foreach(text => assert(Plans.decisions(assertPlanOfStock(text), rule.id).isEmpty))
+    }
+  }
+
+  test("mode advise gives the plan of a session without the extension, and says what it would do") {
+    withConf(largeFiles, SelingerConf.MODE.key -> "advise") {
+      joins.foreach { text =>
+        val decision = decisionOf(assertPlanOfStock(text))
+        assert(decision.outcome == Outcome.Advised)
+        assert(decision.chosen.isDefined && decision.chosen != decision.stock)
+      }
+    }
+  }
+
+  // ---- adaptive -----------------------------------------------------------------------------
+
+  // Sides of which nothing is known before they have run: files without footers.
+  private def withTextFiles(body: (String, String) => Assertion): Assertion = withFolder { folder =>
+    def write(name: String, rows: Long): String = {
+      val path = folder.resolve(name).toString
+      spark.range(rows).selectExpr("cast(id as int) as k", "id * 2 as v").write.json(path)
+      s"json.`$path`"
+    }
+    body(write("left", 2000), write("right", 300))
+  }
+
+  test("fires at an adaptive re-plan on measured rows where nothing was known before") {
+    withTextFiles { (left, right) =>
+      withConf(largeFiles, "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+        val df = sql(s"SELECT a.v, b.v FROM $left a JOIN $right b ON a.k = b.k")
+        assert(Plans.joins(df) == Seq("SortMergeJoin"))
+        assert(decisionOf(df).reason == Reason.NoStatistics)
+        assert(df.collect().length == 300)
+        val decision = decisionOf(df)
+        assert(Plans.joins(df) == Seq("ShuffledHashJoin(right)"))
+        assert(decision.phase == Phase.Adaptive)
+        assert(decision.outcome == Outcome.Changed)
+        assert(decision.reason == Reason.HashBuildCheapest)
+        assert(decision.evidence.exists(e => e.name == "right rows" && e.value == 300 && e.origin == Origin.Measured))
+      }
+    }
+  }
+
+  test("does not fire at a re-plan with adaptive execution off") {
+    withTextFiles { (left, right) =>
+      withConf(largeFiles, noAdaptive) {
+        val df = sql(s"SELECT a.v, b.v FROM $left a JOIN $right b ON a.k = b.k")
+        assert(df.collect().length == 300)
+        assert(Plans.joins(df) == Seq("SortMergeJoin"))
+        assert(decisionOf(df).reason == Reason.NoStatistics)
+      }
+    }
+  }
+
+  test("fires with adaptive execution off as it does before the query runs with it") {
+    withConf(largeFiles, noAdaptive) {
+      assertFires(joinOf("INNER"), "BroadcastHashJoin(right)", "SortMergeJoin", Reason.BroadcastCheapest)
+    }
+  }
+
+  test("corrects a wrong estimate at an adaptive re-plan") {
+    withConf(largeFiles, noBroadcast) {
+      // An exploded list bounds nothing; once it has run, its rows are known.
+      val df = sql("""SELECT a.id FROM facts a JOIN
+                     |(SELECT k, tag FROM nested LATERAL VIEW explode(tags) t AS tag) b
+                     |ON a.k = b.k AND a.d = b.tag""".stripMargin)
+      df.collect()
+      val decision = decisionOf(df)
+      assert(decision.phase == Phase.Adaptive)
+      assert(decision.evidence.exists(e => e.name == "right rows" && e.origin == Origin.Measured))
+    }
+  }
+
+  test("a user's adaptive threshold forbids broadcasts between the stages") {
+    withTextFiles { (left, right) =>
+      withConf(largeFiles, "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "-1") {
+        val df = sql(s"SELECT a.v, b.v FROM $left a JOIN $right b ON a.k = b.k")
+        df.collect()
+        assert(Plans.joins(df) == Seq("ShuffledHashJoin(right)"))
+      }
+    }
+  }
+
+  test("fires in subqueries and in the input of commands") {
+    withConf(largeFiles) {
+      val inSubquery = sql(s"SELECT id FROM dims WHERE id > (SELECT max(a) FROM (${joinOf("INNER")}) t(a, b))")
+      assert(Plans.joins(inSubquery) == Seq("BroadcastHashJoin(right)"))
+      withFolder { folder =>
+        val target = folder.resolve("copy").toString
+        sql(s"INSERT OVERWRITE DIRECTORY '$target' USING parquet ${joinOf("INNER").replace("b.id", "b.id AS other")}")
+        assert(spark.read.parquet(target).count() > 0)
+      }
+    }
+  }
+}

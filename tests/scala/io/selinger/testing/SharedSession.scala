@@ -1,0 +1,101 @@
+package io.selinger.testing
+
+import io.selinger.SelingerExtension
+import io.selinger.core.PlanningPass
+import io.selinger.explain.SelingerExplain
+import java.nio.file.{Files, Path}
+import java.util.Comparator
+import org.apache.spark.sql.{SparkSession => ApiSession, SparkSessionExtensions}
+import org.apache.spark.sql.classic.SparkSession
+import org.scalatest.{BeforeAndAfterEach, Suite}
+
+/** The one Spark of all suites. Its session has the extension and raises what goes wrong in it. */
+trait SharedSession extends BeforeAndAfterEach { this: Suite =>
+
+  protected def spark: SparkSession = SharedSession.selinger
+
+  override protected def beforeEach(): Unit = {
+    SharedSession.use(spark)
+    PlanningPass.start()
+    super.beforeEach()
+  }
+
+  /** Runs `body` with these confs and puts the former values back. */
+  protected def withConf[A](settings: (String, String)*)(body: => A): A =
+    SharedSession.withConf(spark, settings)(body)
+
+  protected def withFolder[A](body: Path => A): A = {
+    val folder = Files.createTempDirectory("selinger-test")
+    try body(folder)
+    finally SharedSession.delete(folder)
+  }
+
+  /** A session on the same Spark that loads just these extensions. */
+  protected def withSession[A](extensions: (SparkSessionExtensions => Unit)*)(
+      body: SparkSession => A): A = {
+    val session = SharedSession.create(extensions)
+    SharedSession.use(session)
+    try body(session)
+    finally SharedSession.use(spark)
+  }
+}
+
+object SharedSession {
+
+  /** Spark without the extension. */
+  lazy val stock: SparkSession = create(Nil)
+
+  lazy val selinger: SparkSession = create(Seq(new SelingerExtension))
+
+  /** Runs `body` on stock Spark with the settings that the session `like` has now. */
+  def onStock[A](like: SparkSession)(body: SparkSession => A): A = {
+    val ours = like.conf.getAll.filter { case (key, _) => stock.conf.isModifiable(key) }
+    withConf(stock, ours.toSeq)(body(stock))
+  }
+
+  private def withConf[A](session: SparkSession, settings: Seq[(String, String)])(body: => A): A = {
+    val conf = session.conf
+    // What is set, rather than what applies: a default that is put back counts as set by the user.
+    val before = conf.getAll
+    try {
+      settings.foreach { case (key, value) => conf.set(key, value) }
+      body
+    } finally settings.map(_._1).foreach { key =>
+        before.get(key).fold(conf.unset(key))(conf.set(key, _))
+      }
+  }
+
+  private def create(extensions: Seq[SparkSessionExtensions => Unit]): SparkSession = {
+    val builder = SparkSession
+      .builder()
+      .master("local[2]")
+      .appName("selinger-tests")
+      .config("spark.ui.enabled", false)
+      .config("spark.log.level", "ERROR")
+      .config("spark.driver.host", "localhost")
+      .config("spark.sql.shuffle.partitions", 4L)
+      .config("spark.sql.session.timeZone", "UTC")
+      .config("spark.sql.warehouse.dir", warehouse.toString)
+      .config("spark.sql.extendedExplainProviders", classOf[SelingerExplain].getName)
+      .config("spark.selinger.failOnError", true)
+    extensions.foreach(builder.withExtensions)
+    builder.create()
+  }
+
+  private def use(session: SparkSession): Unit = {
+    ApiSession.setDefaultSession(session)
+    ApiSession.setActiveSession(session)
+  }
+
+  private lazy val warehouse: Path = {
+    val folder = Files.createTempDirectory("selinger-warehouse")
+    sys.addShutdownHook(delete(folder))
+    folder
+  }
+
+  private def delete(folder: Path): Unit = {
+    val paths = Files.walk(folder)
+    try paths.sorted(Comparator.reverseOrder[Path]()).forEach(path => Files.delete(path))
+    finally paths.close()
+  }
+}

@@ -37,7 +37,6 @@ final class CardinalityEstimator(
     case Distinct(child) => estimate(child).map(distinctRows(_, child.output))
     case union: Union => united(union)
     case Limit(Literal(most: Int, _), child) => limited(child, most.toDouble)
-    case LocalLimit(Literal(most: Int, _), child) => limited(child, most.toDouble)
     case Offset(Literal(skipped: Int, _), child) => estimate(child).map(without(_, skipped.toDouble))
     case sample: Sample if !sample.withReplacement =>
       estimate(sample.child).map { input =>
@@ -58,7 +57,8 @@ final class CardinalityEstimator(
       }
     case generate: Generate => estimate(generate.child).map(generated(_, generate))
     case window: Window => estimate(window.child).map(_.copy(measuredRowBytes = None))
-    case unary @ (_: Sort | _: RepartitionOperation | _: SubqueryAlias | _: View | _: GlobalLimit |
+    // A local limit holds for each partition, of which there may be any number.
+    case unary @ (_: LocalLimit | _: Sort | _: RepartitionOperation | _: SubqueryAlias | _: View | _: GlobalLimit |
         _: WithWindowDefinition | _: ReturnAnswer | _: RebalancePartitions | _: WindowGroupLimit) =>
       estimate(unary.children.head)
     case other => unknownOperator(other)

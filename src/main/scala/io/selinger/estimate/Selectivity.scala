@@ -32,8 +32,10 @@ object Selectivity {
 
   private def derived(share: Double): Selectivity = Selectivity(clamp(share), 1.0, Origin.Derived)
 
-  private def counted(share: Double): Selectivity =
-    Selectivity(clamp(share), clamp(share), Origin.Derived)
+  /** A share of rows that were counted: certain as long as no part of them was extrapolated. */
+  private def counted(share: Double, input: PlanEstimate): Selectivity =
+    if (input.bound.isEmpty) derived(share)
+    else Selectivity(clamp(share), clamp(share), Origin.Derived)
 
   /** `values` values of a column: of a key, about as many rows. */
   private def points(values: Double, share: Double, key: Boolean, input: PlanEstimate): Selectivity =
@@ -68,9 +70,9 @@ object Selectivity {
       and(ranges.map(_.selectivity(input)) ++ others.map(of(_, input)))
     case Or(left, right) => or(Seq(of(left, input), of(right, input)))
     case Not(child) => not(of(child, input))
-    case IsNull(child) => nulls(child, input).map(counted).getOrElse(assumed(assumedEquality))
+    case IsNull(child) => nulls(child, input).map(counted(_, input)).getOrElse(assumed(assumedEquality))
     case IsNotNull(child) =>
-      nulls(child, input).map(share => counted(1.0 - share)).getOrElse(assumed(1.0))
+      nulls(child, input).map(share => counted(1.0 - share, input)).getOrElse(assumed(1.0))
     case In(value, list) => in(value, list.size, input)
     case InSet(value, set) => in(value, set.size, input)
     case EqualTo(left, right) => equality(left, right, input)
@@ -165,7 +167,9 @@ object Selectivity {
               .getOrElse(assumed(assumedEquality))
           } else {
             val width = if (max > min) (to - from) / (max - min) else 1.0
-            derived(math.max(width, atLeastOne.getOrElse(0.0)) * present)
+            // An axis that ends at infinity says nothing of shares.
+            if (width.isNaN) assumed(assumedRange)
+            else derived(math.max(width, atLeastOne.getOrElse(0.0)) * present)
           }
         case _ =>
           if (point) {

@@ -44,16 +44,43 @@ object QueryStages {
     }
 
   /**
-   * Share of a shuffle's bytes that its largest task can read: its largest partition, or as much as
-   * adaptive execution coalesces. `None` while the shuffle runs.
+   * Share of a join side's bytes that its largest task can read: adaptive execution gives a task
+   * neighbouring partitions up to `coalescedBytes`, of both sides together. Without the other side's
+   * sizes, all of these may be this one's. `None` while the shuffle runs.
    */
-  def largestTaskShare(stage: ShuffleQueryStageExec, coalescedBytes: Long): Option[Double] =
-    Option(stage).filter(_.isMaterialized).flatMap(_.mapStats).map { statistics =>
-      val bytes = statistics.bytesByPartitionId
-      val total = bytes.iterator.map(_.toDouble).sum
-      if (total <= 0) 1.0
-      else math.min(1.0, math.max(bytes.max.toDouble, coalescedBytes.toDouble) / total)
+  def largestTaskShare(
+      stage: ShuffleQueryStageExec,
+      other: Option[ShuffleQueryStageExec],
+      coalescedBytes: Long): Option[Double] =
+    partitionBytes(stage).map { bytes =>
+      val beside = other.flatMap(partitionBytes).filter(_.length == bytes.length)
+      largestShare(bytes, beside.getOrElse(new Array[Long](bytes.length)), coalescedBytes)
     }
+
+  private def partitionBytes(stage: ShuffleQueryStageExec): Option[Array[Long]] =
+    Option(stage).filter(_.isMaterialized).flatMap(_.mapStats).map(_.bytesByPartitionId)
+
+  /** The largest part of `bytes` among windows of partitions that together stay within `most`. */
+  private[stats] def largestShare(bytes: Array[Long], beside: Array[Long], most: Long): Double = {
+    val total = bytes.iterator.map(_.toDouble).sum
+    if (total <= 0) 1.0
+    else {
+      // Spark merges a small rest into its neighbour, up to a fifth above its target.
+      val limit = most * 1.2
+      var (from, window, own, largest) = (0, 0.0, 0.0, 0.0)
+      bytes.indices.foreach { i =>
+        window += bytes(i) + beside(i)
+        own += bytes(i)
+        while (window > limit && from < i) {
+          window -= bytes(from) + beside(from)
+          own -= bytes(from)
+          from += 1
+        }
+        largest = math.max(largest, own)
+      }
+      math.min(1.0, largest / total)
+    }
+  }
 
   def isBroadcast(plan: LogicalPlan): Boolean = plan match {
     case LogicalQueryStage(_, _: BroadcastQueryStageExec) => true

@@ -21,7 +21,7 @@ import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
+import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.LongType
@@ -176,14 +176,25 @@ final class SelectJoinOperator(session: SparkSession)
     val (leftKeys, rightKeys) = equalities(join).unzip
     val estimator = LeafStatistics.estimator
     for (left <- estimator.estimate(join.left); right <- estimator.estimate(join.right))
-      yield (input(join.left, left, leftKeys), input(join.right, right, rightKeys))
+      yield {
+        val leftShuffle = QueryStages.shuffleBy(join.left, leftKeys)
+        val rightShuffle = QueryStages.shuffleBy(join.right, rightKeys)
+        (
+          input(join.left, left, leftKeys, leftShuffle, rightShuffle),
+          input(join.right, right, rightKeys, rightShuffle, leftShuffle))
+      }
   }
 
-  private def input(plan: LogicalPlan, estimate: PlanEstimate, keys: Seq[Expression]): JoinInput = {
+  private def input(
+      plan: LogicalPlan,
+      estimate: PlanEstimate,
+      keys: Seq[Expression],
+      shuffle: Option[ShuffleQueryStageExec],
+      other: Option[ShuffleQueryStageExec]): JoinInput = {
     val packed = if (keys.isEmpty) Nil else HashJoin.rewriteKeyExpr(keys)
-    val shuffle = QueryStages.shuffleBy(plan, keys)
+    val target = SQLConf.get.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)
     val share = shuffle
-      .flatMap(QueryStages.largestTaskShare(_, SQLConf.get.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)))
+      .flatMap(QueryStages.largestTaskShare(_, other, target))
       .map(share => math.min(1.0, share * compressionSkew))
     JoinInput(
       estimate,

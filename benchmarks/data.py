@@ -18,18 +18,18 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING
 
 from benchmarks.duck import SUITES, connect
+from benchmarks.kept import MARKER, clear_left_over, expected_marker, read_marker
 from benchmarks.paths import DATA, data_folder, scale_text
 from benchmarks.progress import end_cleanly, heartbeat, say
 
+if TYPE_CHECKING:
+    import duckdb
+
 ROW_GROUP_ROWS = 1 << 20
 FILE_ROWS = 1 << 22
-LAYOUT = 1
-MARKER = "_complete.json"
 
 
 def slices(rows: int, per_file: int = FILE_ROWS) -> list[tuple[int, int]]:
@@ -129,76 +129,6 @@ def write_table(connection: duckdb.DuckDBPyConnection, table: str, folder: Path)
         )
         size += file.stat().st_size
     return {"rows": rows, "files": len(parts), "bytes": size}
-
-
-def expected_marker(suite: str, scale: float) -> dict[str, Any]:
-    """
-    State what a finished data set's marker must say to be used again.
-
-    Parameters
-    ----------
-    suite : str
-        ``tpcds`` or ``tpch``.
-    scale : float
-        Scale factor.
-
-    Returns
-    -------
-    dict
-        Suite, scale, DuckDB version and layout number.
-
-    Examples
-    --------
-    >>> expected_marker("tpcds", 1)["layout"]
-    1
-    """
-    return {"suite": suite, "scale": scale, "duckdb": duckdb.__version__, "layout": LAYOUT}
-
-
-def read_marker(folder: Path) -> dict[str, Any]:
-    """
-    Read a data set's marker.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The data set's folder.
-
-    Returns
-    -------
-    dict
-        The marker, empty if there is none.
-
-    Examples
-    --------
-    >>> read_marker(Path("no/such/folder"))
-    {}
-    """
-    path = folder / MARKER
-    if not path.is_file():
-        return {}
-    marker: dict[str, Any] = json.loads(path.read_text())
-    return marker
-
-
-def clear_left_over(root: Path, name: str) -> None:
-    """
-    Delete what killed processes have left of a data set.
-
-    Parameters
-    ----------
-    root : pathlib.Path
-        Parent of all data sets.
-    name : str
-        Name of the data set's folder.
-
-    Examples
-    --------
-    >>> clear_left_over(Path("no/such/folder"), "tpcds-sf1")
-    """
-    for folder in root.glob(f".making-{name}-*"):
-        if not Path(f"/proc/{folder.name.rpartition('-')[2]}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def make(

@@ -97,9 +97,9 @@ def write_side(spark: SparkSession, path: Path, rows: int, keys: int, columns: i
     """
     if not path.exists():
         payload = [f"hash(id, {i}) * id AS p{i}" for i in range(columns)]
-        spark.range(0, rows, 1, 8).selectExpr(f"pmod(id * 7919, {keys}) AS k", *payload).write.parquet(
-            str(path)
-        )
+        spark.range(0, rows, 1, 8).selectExpr(
+            f"pmod(id * 7919, {keys}) AS k", *payload
+        ).write.parquet(str(path))
     return spark.read.parquet(str(path))
 
 
@@ -235,7 +235,9 @@ def main() -> None:
     summary = {"geomean_regret": geometric_mean(regrets), "worst_regret": max(regrets)}
     micro.write("operators", version, f"generated, {len(SHAPES)} shapes", rows, summary)
     print(table(rows))
-    print(f"regret: geometric mean {summary['geomean_regret']:.2f}, worst {summary['worst_regret']:.2f}")
+    print(
+        f"regret: geometric mean {summary['geomean_regret']:.2f}, worst {summary['worst_regret']:.2f}"
+    )
 
 
 def table(rows: list[dict[str, object]]) -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.chart import TIMES, ratio_chart, times
-from benchmarks.pages import FIGURES, quantity, query_section, query_table
+from benchmarks.fragments import quantity
+from benchmarks.pages import FIGURES, query_section, query_table
 from benchmarks.paths import scale_text
 from benchmarks.results import state_path
 from benchmarks.state import read_entries

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.figures import summarise
 from benchmarks.paths import RESULTS, scale_text
 from benchmarks.profiles import public_text
-from benchmarks.setting import commit, machine, versions
 from benchmarks.table import answer_word, middle, number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -123,44 +122,3 @@ def write_results(
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(public_text(json.dumps(results, indent=1)) + "\n")
     return results
-
-
-def write_benchmark(
-    benchmark: str, data: str, rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]
-) -> Path:
-    """
-    Write the results of any benchmark in the project's form.
-
-    Parameters
-    ----------
-    benchmark : str
-        Its name, and that of the file.
-    data : str
-        What it ran on.
-    rows : sequence of mappings
-        What was measured.
-    summary : mapping
-        What it comes to.
-
-    Returns
-    -------
-    pathlib.Path
-        ``benchmarks/results/<benchmark>.json``.
-
-    Examples
-    --------
-    >>> write_benchmark("operators", "generated", [], {})  # doctest: +SKIP
-    """
-    results = {
-        "benchmark": benchmark,
-        "commit": commit(),
-        "spark": versions()["spark"],
-        "data": data,
-        "config": {"machine": machine()},
-        "rows": list(rows),
-        "summary": dict(summary),
-    }
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{benchmark}.json"
-    path.write_text(public_text(json.dumps(results, indent=1)) + "\n")
-    return path

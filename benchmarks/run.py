@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.client import Client
-from benchmarks.data import make, read_marker
+from benchmarks.data import make
 from benchmarks.duck import SUITES
+from benchmarks.kept import read_marker
 from benchmarks.measure import Bench
 from benchmarks.profiles import NAMES, Profile, make_profile
 from benchmarks.progress import Progress, end_cleanly, say
@@ -144,10 +145,13 @@ def settle_in(bench: Bench, queries: Sequence[Query], number: int) -> None:
     """
     step = max(1, len(queries) // number) if number else 0
     chosen = queries[::step][:number] if step else []
-    if chosen:
-        say(f"settling in: {len(chosen)} queries, unmeasured")
-    for turn, query in enumerate(chosen):
-        bench.run_in_turn(query, turn, 1, 0, details=False)
+    if not chosen:
+        return
+    say(f"settling in: {len(chosen)} queries, unmeasured")
+    with Progress(len(chosen)) as progress:
+        for turn, query in enumerate(chosen):
+            bench.run_in_turn(query, turn, 1, 0, details=False)
+            progress.step(query.name)
 
 
 def measure_again(

@@ -221,7 +221,7 @@ def spark_line(version: str) -> str | None:
     >>> spark_line("4.3.0"), spark_line("4.3.1-vendor-2"), spark_line("master")
     ('4.3', '4.3', None)
     """
-    match = re.match(r"\s*v?(\d+)\.(\d+)(?![\d])", version)
+    match = re.match(r"\s*v?(\d+)\.(\d+)", version)
     return f"{match.group(1)}.{match.group(2)}" if match else None
 
 

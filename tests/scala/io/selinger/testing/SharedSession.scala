@@ -42,6 +42,10 @@ trait SharedSession extends BeforeAndAfterEach { this: Suite =>
 
 object SharedSession {
 
+  // Spark reads this in places that have no session. Pages of the usual 64 MiB would hide what hash
+  // tables take, and fill the heap of the tests.
+  System.setProperty("spark.buffer.pageSize", "1m")
+
   /** Spark without the extension. */
   lazy val stock: SparkSession = create(Nil)
 
@@ -71,7 +75,7 @@ object SharedSession {
       .master("local[2]")
       .appName("selinger-tests")
       .config("spark.ui.enabled", false)
-      .config("spark.log.level", "ERROR")
+      .config("spark.log.level", "OFF")
       .config("spark.driver.host", "localhost")
       .config("spark.sql.shuffle.partitions", 4L)
       .config("spark.sql.session.timeZone", "UTC")

@@ -113,7 +113,7 @@ object SelingerConf {
     ConfEntry.bytes(
       key("join.broadcastMaxBytes"),
       0L,
-      "Largest build side to broadcast, as the memory that its hash table needs. 0: a 64th of " +
+      "Largest build side to broadcast, as the memory that its hash table needs. 0: a 128th of " +
         "the smaller of driver and executor heap, at most 256 MiB. If " +
         "spark.sql.autoBroadcastJoinThreshold is set, it is the limit instead; -1 there means " +
         "that nothing is broadcast without a hint."),

@@ -21,25 +21,27 @@ object PlanDecisions {
   def of(plan: SparkPlan): Seq[ShownDecision] = {
     val last = collect(plan, current = true)
     val first = collect(plan, current = false)
-      .groupBy(identity)
-      .map { case (_, same) => same.head }
-      .map(decision => (decision.rule, decision.key) -> decision)
-      .toMap
-    last.map { decision =>
-      val before = first
-        .get((decision.rule, decision.key))
+    val known = first.map(decision => keyOf(decision) -> decision).toMap
+    val shown = last.map { decision =>
+      val before = known
+        .get(keyOf(decision))
         .filter(d => d.phase == Phase.Static && decision.phase == Phase.Adaptive)
         .filter(_.chosen != decision.chosen)
       ShownDecision(decision, before)
     }
+    // What adaptive execution found to be empty is no longer in the plan, but it was decided.
+    val present = last.map(keyOf).toSet
+    shown ++ first.filterNot(decision => present(keyOf(decision))).map(ShownDecision(_, None))
   }
+
+  private def keyOf(decision: Decision): (String, String) = (decision.rule, decision.key)
 
   /** @param current the plan as it is now, rather than as it was before the query ran */
   private def collect(root: SparkPlan, current: Boolean): Seq[Decision] = {
     val found = mutable.LinkedHashMap.empty[(String, String), Decision]
 
     def add(decisions: Seq[Decision]): Unit = decisions.foreach { decision =>
-      val _ = found.getOrElseUpdate((decision.rule, decision.key), decision)
+      val _ = found.getOrElseUpdate(keyOf(decision), decision)
     }
 
     def visit(plan: SparkPlan): Unit = {

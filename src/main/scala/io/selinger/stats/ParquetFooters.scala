@@ -119,8 +119,8 @@ object ParquetFooters extends FooterReader {
 
   /**
    * Width of a value in a row. Where the writer did not note it and a chunk is dictionary-encoded,
-   * its bytes say little of its values, so the shortest and longest known value, and the usual
-   * width, bound it from below.
+   * its bytes say little of its values; the smallest and the largest value stand in, or the usual
+   * width.
    */
   private def averageBytes(chunks: Seq[ColumnChunkMetaData]): Option[Double] = {
     val values = chunks.map(_.getValueCount).sum.toDouble
@@ -134,7 +134,7 @@ object ParquetFooters extends FooterReader {
         case stats: BinaryStatistics if stats.hasNonNullValue =>
           (stats.getMinBytes.length + stats.getMaxBytes.length) / 2.0
       }
-      Some((stored / values +: FooterReader.usualWidth +: seen).max)
+      Some(math.max(stored / values, seen.maxOption.getOrElse(FooterReader.usualWidth)))
     }
   }
 }

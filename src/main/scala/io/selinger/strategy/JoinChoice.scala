@@ -90,7 +90,7 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
    */
   def equiJoin(left: JoinInput, right: JoinInput, stock: Option[JoinOperator]): Choice = {
     val broadcasts = limits.broadcastBuilds.toSeq.collect {
-      case build if broadcastIsSafe(pick(build, left, right), stock.contains(BroadcastHash(build))) =>
+      case build if mayBroadcast(build, left, right, stock.contains(BroadcastHash(build))) =>
         val (b, s) = (pick(build, left, right), pick(other(build), left, right))
         Candidate(BroadcastHash(build), cost.broadcastHash(b.side, s.side), Reason.BroadcastCheapest)
     }
@@ -136,6 +136,21 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
         .filter(_.operator != cheapest.operator)
         .getOrElse(cheapest)
     }
+
+  /**
+   * Once both sides are shuffled by the join's keys, a large broadcast saves little: it would give
+   * up small hash tables, and rows of one key in one task, which an aggregation above thrives on.
+   */
+  private def mayBroadcast(
+      build: BuildSide,
+      left: JoinInput,
+      right: JoinInput,
+      stockAgrees: Boolean): Boolean = {
+    val side = pick(build, left, right)
+    val shuffled = left.shuffleExists && right.shuffleExists
+    broadcastIsSafe(side, stockAgrees) &&
+    (!shuffled || stockAgrees || side.tableBytes(side.estimate.high) <= smallBytes)
+  }
 
   /**
    * Safe if even a surprising number of rows fits. Where Spark would broadcast as well, only an

@@ -13,7 +13,7 @@ object JoinSettings {
 
   // While a broadcast is built the driver holds it about three times: collected rows, hash table,
   // and serialised blocks, beside what running tasks hold of the same heap.
-  private val heapShare = 64.0
+  private val heapShare = 128.0
   private val most = 256.0 * (1 << 20)
 
   /** The threshold that the user set for broadcasts in this phase, if any; -1 forbids them. */

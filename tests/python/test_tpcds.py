@@ -1,0 +1,120 @@
+"""The 99 queries of TPC-DS: stock Spark, Selinger and DuckDB give the same rows.
+
+Each query runs under adaptive execution on and off and ANSI on and off, without its final LIMIT,
+so that ties cannot hide a difference. Limits are set so that Selinger decides otherwise than Spark
+on data as small as this; a query whose plan is never changed proves nothing, and is counted.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import selinger
+from benchmarks import data, duck
+from benchmarks.compare import OTHER_ENGINE, SAME_ENGINE, compare_rows
+from benchmarks.queries import Query, load_queries, without_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import duckdb
+    from pyspark.sql import DataFrame, SparkSession
+
+SCALE = 0.01
+QUERIES = load_queries("tpcds")
+SETTINGS = list(itertools.product((True, False), repeat=2))
+# A broadcast limit that nothing fits makes hash joins of Spark's broadcasts.
+FORCING = {"spark.selinger.join.broadcastMaxBytes": "1"}
+LEAST_CHANGED = 0.9
+
+
+@dataclass
+class Suite:
+    """The two engines, and the queries whose plan Selinger changed."""
+
+    spark: SparkSession
+    oracle: duckdb.DuckDBPyConnection
+    changed: set[str] = field(default_factory=set)
+    run: set[str] = field(default_factory=set)
+
+    def rows(self, sql: str, adaptive: bool, ansi: bool, mode: str) -> tuple[DataFrame, Any]:
+        """Give a query's rows, or the class of its error, under these settings."""
+        for key, value in {
+            "spark.sql.adaptive.enabled": str(adaptive).lower(),
+            "spark.sql.ansi.enabled": str(ansi).lower(),
+            "spark.selinger.mode": mode,
+        }.items():
+            self.spark.conf.set(key, value)
+        frame = self.spark.sql(sql)
+        try:
+            return frame, [tuple(row) for row in frame.collect()]
+        except Exception as error:
+            condition = getattr(error, "getCondition", lambda: type(error).__name__)()
+            return frame, f"{type(error).__name__} {condition}"
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """Make the data, and open a session with Selinger and DuckDB on it."""
+    from pyspark.sql import SparkSession
+
+    folder = data.make("tpcds", SCALE, root=tmp_path_factory.mktemp("tpcds"))
+    builder = SparkSession.builder.master("local[2]")
+    for key, value in {
+        "spark.driver.memory": "3g",
+        "spark.selinger.failOnError": "true",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        **FORCING,
+    }.items():
+        builder = builder.config(key, value)
+    spark = selinger.configure(builder).getOrCreate()
+    for table in sorted(Path(folder).glob("*.parquet")):
+        spark.read.parquet(str(table)).createOrReplaceTempView(table.stem)
+    oracle = duck.connect()
+    duck.attach_tables(oracle, Path(folder))
+    yield Suite(spark, oracle)
+    oracle.close()
+    spark.stop()
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
+def test_answers_agree(suite: Suite, query: Query) -> None:
+    """Stock Spark, Selinger and DuckDB agree under all four settings."""
+    sql = without_limit(query.spark) or query.spark
+    expected = suite.oracle.execute(without_limit(query.duckdb) or query.duckdb).fetchall()
+    suite.run.add(query.name)
+    for adaptive, ansi in SETTINGS:
+        where = f"{query.name}, adaptive {adaptive}, ANSI {ansi}"
+        _, stock = suite.rows(sql, adaptive, ansi, "off")
+        frame, ours = suite.rows(sql, adaptive, ansi, "on")
+        if isinstance(stock, str) or isinstance(ours, str):
+            assert ours == stock, where
+            continue
+        _assert_same(ours, stock, SAME_ENGINE, f"{where}: Selinger against stock")
+        _assert_same(ours, expected, OTHER_ENGINE, f"{where}: Selinger against DuckDB")
+        if any(d.outcome == "changed" for d in selinger.explain(frame).decisions):
+            suite.changed.add(query.name)
+
+
+def test_most_plans_were_changed(suite: Suite, record_property: Callable[[str, Any], None]) -> None:
+    """Equal answers of equal plans prove nothing."""
+    vacuous = sorted(suite.run - suite.changed)
+    record_property("vacuous", vacuous)
+    print(f"{len(suite.changed)} of {len(suite.run)} queries changed; vacuous: {vacuous}")
+    assert len(suite.run) == len(QUERIES) or not suite.run, "run the whole module"
+    assert len(suite.changed) >= LEAST_CHANGED * len(suite.run), vacuous
+
+
+def _assert_same(left: Any, right: Any, relative: float, where: str) -> None:
+    difference = compare_rows(left, right, relative)
+    assert difference.equal, f"{where}: {difference}"

@@ -1,0 +1,59 @@
+package io.selinger
+
+import io.selinger.conf.SelingerConf
+import io.selinger.testing.{Answer, Plans, RandomQueries, SharedSession, Tables}
+import org.scalatest.funsuite.AnyFunSuite
+import scala.util.Random
+
+/**
+ * Law 1 on random queries under random settings. `SELINGER_SEED` repeats a run; the seed of a failure
+ * is in its message.
+ */
+class RandomQuerySuite extends AnyFunSuite with SharedSession {
+
+  private val seed = sys.env.get("SELINGER_SEED").map(_.toLong).getOrElse(20240229L)
+  private val queries = 60
+
+  // A setting and values that it may take; each query gets a random subset.
+  private val settings: Seq[(String, Seq[String])] = Seq(
+    SelingerConf.BROADCAST_MAX_BYTES.key -> Seq("1", "20k", "1g"),
+    SelingerConf.BROADCAST_TOTAL_SHARE.key -> Seq("0.000001", "0.5"),
+    SelingerConf.HASH_MEMORY_SHARE.key -> Seq("0.0001", "1.0"),
+    SelingerConf.HASH_MEMORY_MARGIN.key -> Seq("1", "100"),
+    SelingerConf.CBO_WEIGHT.key -> Seq("0", "0.3", "1"),
+    SelingerConf.READ_FOOTER_STATISTICS.switch -> Seq("false"),
+    SelingerConf.FOOTER_MAX_FILES.key -> Seq("1"),
+    SelingerConf.MODE.key -> Seq("advise"),
+    "spark.sql.join.preferSortMergeJoin" -> Seq("true", "false"),
+    "spark.sql.autoBroadcastJoinThreshold" -> Seq("-1", "1000", "1000000"),
+    "spark.sql.sources.useV1SourceList" -> Seq(""),
+    "spark.sql.cbo.enabled" -> Seq("true"),
+    "spark.sql.shuffle.partitions" -> Seq("1", "7"))
+
+  private val random = new Random(seed)
+
+  private def someSettings(): Seq[(String, String)] = settings.collect {
+    case (key, values) if random.nextDouble() < 0.25 => key -> values(random.nextInt(values.size))
+  }
+
+  test(s"$queries random queries answer as stock Spark does (seed $seed)") {
+    Tables.register(spark)
+    val generator = new RandomQueries(seed)
+    val changed = (1 to queries).count { i =>
+      val text = generator.next()
+      val common = Seq(
+        "spark.sql.adaptive.enabled" -> random.nextBoolean().toString,
+        "spark.sql.sources.fileCompressionFactor" -> (if (random.nextInt(3) == 0) "1" else "1000000"))
+      val chosen = someSettings()
+      def run = { val df = spark.sql(text); (Answer.of(df), Plans.joins(df)) }
+      val (expected, stockJoins) = withConf(common :+ (SelingerConf.MODE.key -> "off"): _*)(run)
+      val (found, joins) = withConf(common ++ chosen: _*)(run)
+      Answer.difference(expected, found).foreach { difference =>
+        fail(s"query $i of seed $seed: $difference\n$text\n${(common ++ chosen).mkString("\n")}")
+      }
+      joins != stockJoins
+    }
+    info(s"$changed of $queries queries ran another plan")
+    assert(changed >= queries / 4)
+  }
+}

@@ -1,0 +1,1 @@
+SELECT id FROM dims WHERE (k, s) NOT IN (SELECT k, s FROM dupes WHERE k IS NOT NULL)

@@ -1,0 +1,1 @@
+SELECT id, k FROM facts WHERE k NOT IN (SELECT k FROM dims WHERE k IS NOT NULL AND k < 70)

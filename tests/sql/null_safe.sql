@@ -1,0 +1,2 @@
+-- Null meets null.
+SELECT a.id, b.id FROM nulls a JOIN dims b ON a.k <=> b.k

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 import selinger
+
 from benchmarks import micro
 from benchmarks.paths import data_folder, scale_text
 from benchmarks.table import render

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import selinger
+
 from benchmarks.paths import RESULTS
 from benchmarks.profiles import COMMON
 from benchmarks.setting import commit, machine

@@ -235,9 +235,7 @@ def main() -> None:
     summary = {"geomean_regret": geometric_mean(regrets), "worst_regret": max(regrets)}
     micro.write("operators", version, f"generated, {len(SHAPES)} shapes", rows, summary)
     print(table(rows))
-    print(
-        f"regret: geometric mean {summary['geomean_regret']:.2f}, worst {summary['worst_regret']:.2f}"
-    )
+    print(", ".join(f"{name} {value:.2f}" for name, value in summary.items() if value))
 
 
 def table(rows: list[dict[str, object]]) -> str:
@@ -264,10 +262,8 @@ def table(rows: list[dict[str, object]]) -> str:
         assert isinstance(model, dict)
         cells = [str(row["name"])]
         for operator in HINTS:
-            cost = model.get(operator)
-            cells.append(
-                f"{statistics.median(measured[operator]):.2f} / {'-' if cost is None else f'{cost:.2f}'}"
-            )
+            cost = f"{model[operator]:.2f}" if operator in model else "-"
+            cells.append(f"{statistics.median(measured[operator]):.2f} / {cost}")
         lines.append([*cells, str(row["pick"]), f"{float(str(row['regret'])):.2f}"])
     return render(["measured / model, s", *HINTS, "pick", "regret"], lines)
 

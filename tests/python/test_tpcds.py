@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import selinger
+from pyspark.errors import PySparkException
+
 from benchmarks import data, duck
 from benchmarks.compare import OTHER_ENGINE, SAME_ENGINE, compare_rows
 from benchmarks.queries import Query, load_queries, without_limit
@@ -53,9 +55,8 @@ class Suite:
         frame = self.spark.sql(sql)
         try:
             return frame, [tuple(row) for row in frame.collect()]
-        except Exception as error:
-            condition = getattr(error, "getCondition", lambda: type(error).__name__)()
-            return frame, f"{type(error).__name__} {condition}"
+        except PySparkException as failure:
+            return frame, f"{type(failure).__name__} {failure.getCondition()}"
 
 
 @pytest.fixture(scope="module")

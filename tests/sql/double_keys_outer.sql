@@ -1,1 +1,1 @@
-SELECT a.id, a.d, b.d FROM dims a FULL JOIN (SELECT DISTINCT d FROM dupes) b ON a.d = b.d
+SELECT a.id, a.d, b.d FROM facts a FULL JOIN (SELECT DISTINCT d FROM dupes) b ON a.d = b.d

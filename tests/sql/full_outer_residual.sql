@@ -1,1 +1,1 @@
-SELECT a.id, b.id FROM dims a FULL JOIN dupes b ON a.k = b.k AND a.id < b.id
+SELECT f.id, b.id FROM facts f FULL JOIN dupes b ON f.k = b.k AND f.id < b.id

@@ -1,2 +1,2 @@
 -- More than one row: an error from every operator.
-SELECT d.id, (SELECT b.id FROM dupes b WHERE b.k = d.k) FROM dims d
+SELECT o.id, (SELECT b.id FROM dupes b WHERE b.k = o.k) FROM facts o

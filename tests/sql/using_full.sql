@@ -1,1 +1,1 @@
-SELECT k, s, a.id, b.id FROM dims a FULL JOIN dupes b USING (k, s)
+SELECT k, s, a.id, b.id FROM facts a FULL JOIN dupes b USING (k, s)

@@ -20,6 +20,7 @@ class RandomQuerySuite extends AnyFunSuite with SharedSession {
     SelingerConf.BROADCAST_TOTAL_SHARE.key -> Seq("0.000001", "0.5"),
     SelingerConf.HASH_MEMORY_SHARE.key -> Seq("0.0001", "1.0"),
     SelingerConf.HASH_MEMORY_MARGIN.key -> Seq("1", "100"),
+    "spark.selinger.join.minGain" -> Seq("0", "0", "0.9"),
     SelingerConf.CBO_WEIGHT.key -> Seq("0", "0.3", "1"),
     SelingerConf.READ_FOOTER_STATISTICS.switch -> Seq("false"),
     SelingerConf.FOOTER_MAX_FILES.key -> Seq("1"),
@@ -28,7 +29,7 @@ class RandomQuerySuite extends AnyFunSuite with SharedSession {
     "spark.sql.autoBroadcastJoinThreshold" -> Seq("-1", "1000", "1000000"),
     "spark.sql.sources.useV1SourceList" -> Seq(""),
     "spark.sql.cbo.enabled" -> Seq("true"),
-    "spark.sql.shuffle.partitions" -> Seq("1", "7"))
+    "spark.sql.shuffle.partitions" -> Seq("1", "5"))
 
   private val random = new Random(seed)
 
@@ -42,6 +43,7 @@ class RandomQuerySuite extends AnyFunSuite with SharedSession {
     val changed = (1 to queries).count { i =>
       val text = generator.next()
       val common = Seq(
+        "spark.sql.shuffle.partitions" -> "2",
         "spark.sql.adaptive.enabled" -> random.nextBoolean().toString,
         "spark.sql.sources.fileCompressionFactor" -> (if (random.nextInt(3) == 0) "1" else "1000000"))
       val chosen = someSettings()

@@ -1,5 +1,6 @@
 package io.selinger
 
+import io.selinger.conf.SelingerConf
 import io.selinger.explain.TableFunctions
 import io.selinger.strategy.SelectJoinOperator
 import org.apache.spark.SPARK_VERSION
@@ -35,6 +36,8 @@ class SelingerExtension extends (SparkSessionExtensions => Unit) {
   }
 
   private def inject(extensions: SparkSessionExtensions): Unit = {
+    // Registers the settings, so that Spark refuses a bad value from the first SET on.
+    require(SelingerConf.all.nonEmpty)
     extensions.injectTableFunction(TableFunctions.rules.description)
     extensions.injectTableFunction(TableFunctions.settings.description)
     // A strategy, because it runs before Spark's JoinSelection and again at each adaptive re-plan.

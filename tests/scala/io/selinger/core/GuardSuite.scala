@@ -23,6 +23,8 @@ class GuardSuite extends AnyFunSuite with SharedSession {
     "a NoSuchMethodError" -> (() => throw new NoSuchMethodError("boom")),
     "a LinkageError" -> (() => throw new LinkageError("boom")))
 
+  private def useUp(ms: Long): Unit = PlanningPass.start().timed(Thread.sleep(ms))
+
   private def onlyDecision(node: LogicalPlan): Decision = Decision.of(node) match {
     case Seq(decision) => decision
     case others => fail(s"expected one decision, got $others")
@@ -103,7 +105,7 @@ class GuardSuite extends AnyFunSuite with SharedSession {
 
   test("a rule does not fire once the budget is used up (PLANNING_BUDGET_EXCEEDED)") {
     val input = freshPlan()
-    PlanningPass.start().spend(6000000L)
+    useUp(6)
     assert(ruleOf(FixedSwitches(budgetMs = 5))(_ => fail("the rule ran"))(input) eq input)
     val decision = onlyDecision(input)
     assert(decision.outcome == Outcome.Declined)
@@ -190,13 +192,13 @@ class GuardSuite extends AnyFunSuite with SharedSession {
 
   test("a strategy does not fire once the budget is used up (PLANNING_BUDGET_EXCEEDED)") {
     val input = freshPlan()
-    PlanningPass.start().spend(6000000L)
+    useUp(6)
     assert(strategyOf(FixedSwitches(budgetMs = 5))(node => Seq(physical(node)))(input).isEmpty)
     assert(onlyDecision(input).reason == Reason.BudgetExceeded)
   }
 
   test("each plan starts with a budget of its own") {
-    PlanningPass.start().spend(6000000L)
+    useUp(6)
     val fixed = strategyOf(FixedSwitches(budgetMs = 5))(node => Seq(physical(node)))
     assert(fixed(ReturnAnswer(plan)).isEmpty)
     assert(fixed(plan).size == 1)

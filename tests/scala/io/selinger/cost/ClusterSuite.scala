@@ -1,6 +1,7 @@
 package io.selinger.cost
 
 import io.selinger.testing.SharedSession
+import org.apache.spark.SparkConf
 import org.scalatest.funsuite.AnyFunSuite
 
 class ClusterSuite extends AnyFunSuite with SharedSession {
@@ -19,6 +20,61 @@ class ClusterSuite extends AnyFunSuite with SharedSession {
     val cluster = Cluster.of(spark)
     assert(cluster.taskMemoryBytes > 0)
     assert(cluster.taskMemoryBytes <= managed / 2)
+  }
+
+  private val gib = 1.0 * (1L << 30)
+
+  private def cluster(master: String, parallelism: Int, settings: (String, String)*): Cluster =
+    Cluster.of(master, new SparkConf(false).setAll(settings), parallelism, 2 * gib)
+
+  test("local masters: a thread a slot, whatever the default parallelism") {
+    assert(cluster("local", 9).slots == 1)
+    assert(cluster("local[3]", 9).slots == 3)
+    assert(cluster("local[3, 2]", 9).slots == 3)
+    assert(cluster("local[*]", 9).slots == Runtime.getRuntime.availableProcessors)
+    assert(cluster("local[4]", 9, "spark.task.cpus" -> "2").slots == 2)
+    assert(cluster("local[4]", 9).executorHeapBytes == 2 * gib)
+  }
+
+  test("a cluster's executors: as many as are asked for, each with its heap and cores") {
+    val found = cluster(
+      "yarn",
+      2,
+      "spark.executor.instances" -> "5",
+      "spark.executor.cores" -> "4",
+      "spark.executor.memory" -> "8g")
+    assert(found.executors == 5 && found.slots == 20)
+    assert(found.executorHeapBytes == 8 * gib && found.smallerHeapBytes == 2 * gib)
+  }
+
+  test("more tasks on an executor leave each less memory") {
+    def memory(cores: Int) = cluster(
+      "yarn",
+      2,
+      "spark.executor.instances" -> "2",
+      "spark.executor.cores" -> cores.toString).taskMemoryBytes
+    assert(memory(1) > 0 && memory(1) > memory(4))
+  }
+
+  test("a local cluster has the workers that its master names") {
+    val found = cluster("local-cluster[2,3,1024]", 6)
+    assert(found.executors == 2 && found.slots == 6)
+    assert(found.executorHeapBytes == gib)
+  }
+
+  test("on a standalone cluster of unknown cores no task is sure of any memory") {
+    assert(cluster("spark://host:7077", 8).taskMemoryBytes == 0)
+    assert(cluster("spark://host:7077", 8, "spark.executor.cores" -> "2").taskMemoryBytes > 0)
+  }
+
+  test("off-heap memory counts instead, where it is enabled") {
+    val found = cluster(
+      "yarn",
+      2,
+      "spark.executor.cores" -> "1",
+      "spark.memory.offHeap.enabled" -> "true",
+      "spark.memory.offHeap.size" -> "4g")
+    assert(found.taskMemoryBytes > 2 * gib && found.taskMemoryBytes <= 4 * gib)
   }
 
   test("the smaller heap limits what may be broadcast") {

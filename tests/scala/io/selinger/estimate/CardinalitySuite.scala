@@ -58,18 +58,9 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(estimate(Join(unique, fact.plan, Inner, key, JoinHint.NONE)).bound.contains(10000.0))
   }
 
-  test("a column that looks like a key calms the fear, and proves nothing") {
-    val key = counted(100, a = evenly(0, 99).copy(unique = true))
-    val result = Estimates.estimate(joined(Inner, fact, key), fact, key).get
-    assert(result.high == 10000 && result.bound.contains(1e6))
-    assert(estimate(joined(Inner)).high == 1e6)
-  }
-
-  test("a key is one no longer where its rows return several times") {
-    val key = counted(100, a = evenly(0, 99).copy(unique = true))
-    val first = joined(Inner, fact, key)
-    val again = Join(first, dim.plan, Inner, Some(key.a === dim.a), JoinHint.NONE)
-    assert(Estimates.estimate(again, fact, key, dim).get.high >= 1e6)
+  test("a column that merely looks like a key calms no fear") {
+    val result = estimate(joined(Inner))
+    assert(result.high == 1e6 && result.bound.contains(1e6))
   }
 
   test("a key that is unique only together with another bounds nothing") {
@@ -129,11 +120,15 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   // ---- other operators ----------------------------------------------------------------------
 
-  test("a projection carries columns through aliases and casts of numbers") {
-    val renamed = fact.plan.select(fact.a.as("x"), (fact.a + 1).as("y"))
-    val result = estimate(renamed)
-    assert(result.columns.get(renamed.output.head.exprId).flatMap(_.distinct).contains(100.0))
-    assert(!result.columns.contains(renamed.output(1).exprId))
+  test("a projection carries columns through aliases and widening casts, and no further") {
+    val renamed = fact.plan.select(
+      fact.a.as("x"),
+      fact.a.cast(LongType).as("wide"),
+      fact.b.cast(IntegerType).as("narrow"),
+      (fact.a + 1).as("computed"))
+    val columns = renamed.output.map(column => estimate(renamed).columns.get(column.exprId))
+    assert(columns.take(2).forall(_.flatMap(_.distinct).contains(100.0)))
+    assert(columns.drop(2).forall(_.isEmpty))
   }
 
   test("an aggregate returns a row a group, and one without keys just one") {

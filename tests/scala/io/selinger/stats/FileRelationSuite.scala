@@ -121,6 +121,17 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("does not take a column's default value for null") {
+    spark.sql("CREATE TABLE default_test (id BIGINT) USING parquet")
+    try {
+      spark.sql("INSERT INTO default_test SELECT id FROM range(10)")
+      spark.sql("ALTER TABLE default_test ADD COLUMN extra INT DEFAULT 7")
+      spark.sql("INSERT INTO default_test SELECT id, 1000 FROM range(5)")
+      val column = statistics(spark.table("default_test")).get.columns.get("extra")
+      assert(column.forall(c => c.nullFraction.forall(_ == 0) && c.min.forall(_ <= 7)))
+    } finally { val _ = spark.sql("DROP TABLE default_test") }
+  }
+
   test("sees files that were added or rewritten") {
     withFolder { folder =>
       val target = folder.resolve("t").toString
@@ -143,7 +154,7 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
       val found = statistics(spark.read.schema("id bigint, value bigint").parquet(folder.resolve("t").toString)).get
       assert(found.rows.value == 20)
       assert(found.columns("id").max.contains(109.0))
-      assert(found.columns("value").nullFraction.contains(0.5))
+      assert(found.columns("value").nullFraction.isEmpty)
     }
   }
 

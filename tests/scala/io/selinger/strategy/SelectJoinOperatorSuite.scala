@@ -17,6 +17,11 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
   // Makes Spark believe that the small files of the tests are large: it then sorts and merges.
   private val largeFiles = "spark.sql.sources.fileCompressionFactor" -> "1000000"
   private val noBroadcast = SelingerConf.BROADCAST_MAX_BYTES.key -> "1"
+  // Any gain is worth the change, where rows are few.
+  private val anyGain = "spark.selinger.join.minGain" -> "0"
+  // Rows that are planned, not read: enough for hashing to pay.
+  private val many = "(SELECT id, id AS k FROM range(20000000))"
+  private val some = "(SELECT id, id AS k FROM range(2000000))"
   private val noAdaptive = "spark.sql.adaptive.enabled" -> "false"
   private val tinyHashTables = SelingerConf.HASH_MEMORY_SHARE.key -> "0.0000001"
 
@@ -93,9 +98,9 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
 
   Seq("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI").foreach { kind =>
     test(s"fires on a $kind join whose hash table fits a task: hash instead of sort") {
-      withConf(largeFiles, noBroadcast) {
+      withConf(noBroadcast) {
         assertFires(
-          joinOf(kind),
+          joinOf(kind, many, some),
           "ShuffledHashJoin(right)",
           "SortMergeJoin",
           Reason.HashBuildCheapest)
@@ -137,6 +142,15 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
       val df = sql("SELECT a.id FROM facts a JOIN dims b ON a.k = b.k JOIN spans c ON a.id = c.id")
       assert(Plans.joins(df) == Seq("BroadcastHashJoin(right)", "BroadcastHashJoin(right)"))
       assert(Plans.decisions(df, rule.id).map(_.key).distinct.size == 2)
+    }
+  }
+
+  test("does not fire where the gain is within the error of estimates (STOCK_CHEAP_ENOUGH)") {
+    withConf(largeFiles, noBroadcast) {
+      val df = assertPlanOfStock(joinOf("INNER"))
+      val decision = decisionOf(df)
+      assert(decision.outcome == Outcome.Same && decision.reason == Reason.StockCheapEnough)
+      assert(decision.chosen.contains("SortMergeJoin"))
     }
   }
 
@@ -250,25 +264,23 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
   }
 
   test("takes the user's threshold as the limit of a build side") {
-    withConf(largeFiles, "spark.sql.autoBroadcastJoinThreshold" -> "100") {
-      assert(Plans.joins(sql(joinOf("INNER"))) == Seq("ShuffledHashJoin(right)"))
-    }
-    withConf(largeFiles, "spark.sql.autoBroadcastJoinThreshold" -> "1000000") {
-      assert(Plans.joins(sql(joinOf("INNER"))) == Seq("BroadcastHashJoin(right)"))
-    }
+    def joins(threshold: String) =
+      withConf(largeFiles, "spark.sql.autoBroadcastJoinThreshold" -> threshold)(Plans.joins(sql(joinOf("INNER"))))
+    assert(joins("100") == Seq("SortMergeJoin"))
+    assert(joins("1000000") == Seq("BroadcastHashJoin(right)"))
   }
 
   test("does not hash where the user demands sort-merge joins") {
-    withConf(largeFiles, noBroadcast, "spark.sql.join.preferSortMergeJoin" -> "true") {
-      val df = assertPlanOfStock(joinOf("INNER"))
+    withConf(noBroadcast, "spark.sql.join.preferSortMergeJoin" -> "true") {
+      val df = assertPlanOfStock(joinOf("INNER", many, some))
       assert(Plans.joins(df) == Seq("SortMergeJoin"))
       assert(decisionOf(df).outcome == Outcome.Same)
     }
   }
 
   test("does not hash where no side is known to fit (NO_SAFE_HASH_TABLE)") {
-    withConf(largeFiles, noBroadcast, tinyHashTables) {
-      val df = assertPlanOfStock(joinOf("INNER"))
+    withConf(noBroadcast, tinyHashTables) {
+      val df = assertPlanOfStock(joinOf("INNER", many, some))
       assert(Plans.joins(df) == Seq("SortMergeJoin"))
       assert(decisionOf(df).reason == Reason.NothingFits)
     }
@@ -281,6 +293,15 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
                      |ON a.k = b.k AND a.id = b.tag""".stripMargin)
       assert(decisionOf(df).chosen.exists(_ != "ShuffledHashJoin(right)"))
     }
+  }
+
+  test("does not hash or broadcast rows whose width is only a default (NO_SAFE_HASH_TABLE)") {
+    // Nobody knows how long the text is that a user's function returns.
+    spark.udf.register("unknown_text", (n: Long) => n.toString * 3)
+    val sized = "(SELECT id AS k, unknown_text(id) AS text FROM range(2000000))"
+    val df = assertPlanOfStock(s"SELECT a.id, b.text FROM $many a JOIN $sized b ON a.id = b.k")
+    assert(Plans.joins(df) == Seq("SortMergeJoin"))
+    assert(decisionOf(df).reason == Reason.NothingFits)
   }
 
   test("does not fire on a cartesian product whose sides are too large (NESTED_LOOP_TOO_LARGE)") {
@@ -325,7 +346,7 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
   test("does not fire once the budget is used up (PLANNING_BUDGET_EXCEEDED)") {
     withConf(largeFiles, SelingerConf.PLANNING_BUDGET_MS.key -> "1") {
       val join = Plans.execution(sql(joinOf("INNER"))).optimizedPlan.collectFirst { case j: Join => j }.get
-      PlanningPass.start().spend(5000000L)
+      PlanningPass.start().timed(Thread.sleep(5))
       val again = join.copy(hint = join.hint)
       assert(new SelectJoinOperator(spark)(again).isEmpty)
       assert(Decision.of(again).map(_.reason) == Seq(Reason.BudgetExceeded))
@@ -334,8 +355,11 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
 
   // ---- switches -----------------------------------------------------------------------------
 
-  private val joins = Seq("INNER", "FULL", "ANTI").map(joinOf(_)) :+
-    "SELECT f.id FROM facts f JOIN spans s ON f.k BETWEEN s.low AND s.high"
+  private val joins = Seq(
+    joinOf("INNER"),
+    joinOf("ANTI"),
+    joinOf("FULL", many, some),
+    "SELECT f.id FROM facts f JOIN spans s ON f.k BETWEEN s.low AND s.high")
 
   test("mode off gives the plan of a session without the extension, and no decision") {
     withConf(largeFiles, SelingerConf.MODE.key -> "off") {
@@ -373,7 +397,7 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
 
   test("fires at an adaptive re-plan on measured rows where nothing was known before") {
     withTextFiles { (left, right) =>
-      withConf(largeFiles, "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+      withConf(largeFiles, anyGain, "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
         val df = sql(s"SELECT a.v, b.v FROM $left a JOIN $right b ON a.k = b.k")
         assert(Plans.joins(df) == Seq("SortMergeJoin"))
         assert(decisionOf(df).reason == Reason.NoStatistics)
@@ -420,7 +444,7 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
 
   test("a user's adaptive threshold forbids broadcasts between the stages") {
     withTextFiles { (left, right) =>
-      withConf(largeFiles, "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "-1") {
+      withConf(largeFiles, anyGain, "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "-1") {
         val df = sql(s"SELECT a.v, b.v FROM $left a JOIN $right b ON a.k = b.k")
         df.collect()
         assert(Plans.joins(df) == Seq("ShuffledHashJoin(right)"))

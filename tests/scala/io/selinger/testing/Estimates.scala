@@ -68,14 +68,12 @@ object Estimates {
     range <- Gen.option(Gen.zip(place, place))
     distinct <- Gen.option(size)
     width <- Gen.option(Gen.choose(0.0, 1e4))
-    unique <- Gen.oneOf(true, false)
   } yield ColumnStatistics(
     nulls,
     range.map { case (x, y) => math.min(x, y) },
     range.map { case (x, y) => math.max(x, y) },
     distinct,
-    width,
-    unique)
+    width)
 
   val relation: Gen[Relation] = for {
     rows <- size

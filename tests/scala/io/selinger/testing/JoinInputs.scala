@@ -28,11 +28,13 @@ object JoinInputs {
       rowBytes: Double = 32,
       shuffleExists: Boolean = false,
       largestTaskShare: Double = 1.0,
-      promisedBytes: Double = 0): JoinInput = {
+      promisedBytes: Double = 0,
+      widthIsKnown: Boolean = true): JoinInput = {
     val most = high.getOrElse(rows)
     JoinInput(
       estimate(rows, most, if (bounded) Some(most) else None),
       rowBytes,
+      widthIsKnown,
       keyBytes = 16,
       numericKey = true,
       shuffleExists,

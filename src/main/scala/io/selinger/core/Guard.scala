@@ -28,7 +28,7 @@ object Guard {
         Decision.record(node, stopped(rule, node, Reason.BudgetExceeded, Outcome.Declined, None))
         unchanged
       } else {
-        val result = timed(body(switches.mode))
+        val result = PlanningPass.current.timed(body(switches.mode))
         problem(result) match {
           case Some(what) if switches.failOnError =>
             throw new IllegalStateException(s"${rule.id} returned an invalid plan: $what")
@@ -60,13 +60,6 @@ object Guard {
   private def failOnError(switches: Switches): Boolean =
     try switches.failOnError
     catch { case NonFatal(_) => false }
-
-  private def timed[A](body: => A): A = {
-    val pass = PlanningPass.current
-    val start = System.nanoTime()
-    try body
-    finally pass.spend(System.nanoTime() - start)
-  }
 
   private def failed(
       rule: RuleInfo,
@@ -133,7 +126,7 @@ abstract class GuardedStrategy(val info: RuleInfo, switches: Switches) extends S
 
   final override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case ReturnAnswer(root) =>
-      PlanningPass.start()
+      val _ = PlanningPass.start()
       Guard.run[Seq[SparkPlan]](info, switches, root, Nil)(_ => None) { _ => begin(root); Nil }
     case node if concerns(node) =>
       Guard.run[Seq[SparkPlan]](info, switches, node, Nil)(problemOf(node))(choose(node, _))

@@ -19,7 +19,8 @@ object NodeText {
 
   /** The same operator has the same key whenever it is planned again within one query. */
   def key(plan: LogicalPlan): String = plan match {
-    case join: Join => s"Join ${kind(join.joinType)} ${join.condition.map(_.toString).getOrElse("")}"
+    case join: Join if join.condition.isDefined =>
+      s"Join ${kind(join.joinType)} ${join.condition.mkString}"
     case other => s"${other.nodeName} ${other.output.map(_.exprId.id).mkString(",")}"
   }
 

@@ -13,21 +13,44 @@ import java.util.concurrent.ConcurrentMap
 final class PlanningPass {
 
   private var usedNanos = 0L
-  private var promises = Map.empty[AnyRef, Double]
-  private val results: ConcurrentMap[AnyRef, AnyRef] =
+  private var runningSince = Option.empty[Long]
+  private var promises = Map.empty[Int, Double]
+  private val results = weakMap()
+  private val notes = weakMap()
+
+  private def weakMap(): ConcurrentMap[AnyRef, AnyRef] =
     new MapMaker().weakKeys().concurrencyLevel(1).makeMap[AnyRef, AnyRef]()
 
-  def usedMs: Double = usedNanos / 1e6
+  /** Time used up in this pass, that of a rule that still runs included. */
+  def usedMs: Double = (usedNanos + runningSince.fold(0L)(System.nanoTime() - _)) / 1e6
 
-  def spend(nanos: Long): Unit = usedNanos += nanos
+  /** Runs `body` on this pass's time. */
+  def timed[A](body: => A): A = runningSince match {
+    case Some(_) => body
+    case None =>
+      val start = System.nanoTime()
+      runningSince = Some(start)
+      try body
+      finally {
+        runningSince = None
+        usedNanos += System.nanoTime() - start
+      }
+  }
 
-  /** Memory promised in this pass to others than `holder`, in bytes. */
-  def promisedBeside(holder: AnyRef): Double =
+  /** Memory promised in this pass to others than `holder` (a plan's semantic hash), in bytes. */
+  def promisedBeside(holder: Int): Double =
     promises.collect { case (other, bytes) if other != holder => bytes }.sum
 
   /** Promises memory for as long as the query runs; the same holder is counted once. */
-  def promise(holder: AnyRef, bytes: Double): Unit =
+  def promise(holder: Int, bytes: Double): Unit =
     promises = promises.updated(holder, math.max(bytes, promises.getOrElse(holder, 0.0)))
+
+  /** Keeps a fact about `node` for the rest of the pass. */
+  def note(node: AnyRef, fact: AnyRef): Unit = {
+    val _ = notes.put(node, fact)
+  }
+
+  def noted[A <: AnyRef](node: AnyRef): Option[A] = Option(notes.get(node)).map(_.asInstanceOf[A])
 
   /** `compute` once for each `node` object of this pass. Results must not hold the node. */
   def memo[A <: AnyRef](node: AnyRef)(compute: => A): A = results.get(node) match {

@@ -29,29 +29,70 @@ object Cluster {
   private val reservedBytes = 300.0 * (1 << 20)
   private val defaultHeap = "1g"
 
+  private val local = "local(?:\\[([0-9]+|\\*).*\\])?".r
+  private val localCluster = "local-cluster\\[\\s*([0-9]+)\\s*,\\s*([0-9]+)\\s*,.*\\]".r
+
   /** The cluster of this session, from its configuration: no call to it. */
-  def of(session: SparkSession): Cluster = {
-    val context = session.sparkContext
-    val conf = context.getConf
-    val driverHeap = Runtime.getRuntime.maxMemory.toDouble
-    val slots = math.max(1, context.defaultParallelism)
-    if (context.isLocal) {
-      of(conf, slots, 1, driverHeap, driverHeap)
-    } else {
-      val heap = bytes(conf.get("spark.executor.memory", defaultHeap))
-      val perExecutor = conf
-        .getOption("spark.executor.cores")
-        .map(_.toInt / math.max(1, conf.getInt("spark.task.cpus", 1)))
-        .filter(_ > 0)
-        .getOrElse(1)
-      of(conf, slots, math.max(1, slots / perExecutor), driverHeap, heap)
+  def of(session: SparkSession): Cluster =
+    of(
+      session.sparkContext.master,
+      session.sparkContext.getConf,
+      session.sparkContext.defaultParallelism,
+      Runtime.getRuntime.maxMemory.toDouble)
+
+  /**
+   * @param parallelism Spark's default parallelism: a user's setting, or the cores that have
+   *   registered so far, so at most a hint at how many tasks run at a time
+   */
+  private[cost] def of(
+      master: String,
+      conf: SparkConf,
+      parallelism: Int,
+      driverHeap: Double): Cluster = {
+    val taskCpus = math.max(1, conf.getInt("spark.task.cpus", 1))
+    master match {
+      case local(threads) =>
+        val slots = Option(threads) match {
+          case None => 1
+          case Some("*") => Runtime.getRuntime.availableProcessors
+          case Some(count) => count.toInt
+        }
+        of(conf, math.max(1, slots / taskCpus), 1, Some(slots), driverHeap, driverHeap)
+      case _ =>
+        val heap = bytes(conf.get("spark.executor.memory", defaultHeap))
+        val tasks = coresOf(master, conf).map(cores => math.max(1, cores / taskCpus))
+        val executors = executorsOf(master, conf)
+          .getOrElse(math.max(1, parallelism / tasks.getOrElse(1)))
+        val slots = math.max(parallelism, executors * tasks.getOrElse(1))
+        of(conf, slots, executors, tasks, driverHeap, heap)
     }
   }
 
+  /** Cores of one executor; a standalone cluster gives it all of a worker's, unless told otherwise. */
+  private def coresOf(master: String, conf: SparkConf): Option[Int] = master match {
+    case localCluster(_, cores) => Some(cores.toInt)
+    case _ =>
+      conf
+        .getOption("spark.executor.cores")
+        .map(_.toInt)
+        .orElse(if (master.startsWith("spark://")) None else Some(1))
+  }
+
+  private def executorsOf(master: String, conf: SparkConf): Option[Int] = master match {
+    case localCluster(workers, _) => Some(workers.toInt)
+    case _ =>
+      Seq("spark.dynamicAllocation.maxExecutors", "spark.executor.instances")
+        .flatMap(conf.getOption)
+        .flatMap(_.toIntOption)
+        .find(count => count > 0 && count < Int.MaxValue)
+  }
+
+  /** @param tasks at a time on one executor; unknown means that none is sure of any memory */
   private def of(
       conf: SparkConf,
       slots: Int,
       executors: Int,
+      tasks: Option[Int],
       driverHeap: Double,
       executorHeap: Double): Cluster = {
     val pool =
@@ -62,8 +103,7 @@ object Cluster {
       }
     // Execution may take what storage does not use, but cached blocks keep their protected share.
     val sure = pool * (1.0 - conf.getDouble("spark.memory.storageFraction", 0.5) / 2)
-    val tasks = math.max(1, math.ceil(slots.toDouble / executors).toInt)
-    Cluster(slots, executors, driverHeap, executorHeap, sure / tasks)
+    Cluster(slots, executors, driverHeap, executorHeap, tasks.fold(0.0)(sure / _))
   }
 
   private def bytes(text: String): Double =

@@ -7,8 +7,14 @@ package io.selinger.cost
  * @param rowBytes width of a row in Spark's format
  * @param shuffleExists whether its shuffle has run already in this query, or its rows come
  *   partitioned by the join's keys, so that no other is needed
+ * @param singleKey whether the key is one whole number, which Spark sorts by radix, without
+ *   comparing rows
  */
-final case class JoinSide(rows: Double, rowBytes: Double, shuffleExists: Boolean) {
+final case class JoinSide(
+    rows: Double,
+    rowBytes: Double,
+    shuffleExists: Boolean,
+    singleKey: Boolean = false) {
   def bytes: Double = rows * rowBytes
 }
 
@@ -57,8 +63,18 @@ final class JoinCost(cluster: Cluster, weight: Double) {
 
   private def sort(side: JoinSide): Double = {
     val perTask = math.max(2.0, side.rows / cluster.slots)
-    stepOf(side, mergeNs + sortNs * math.log(perTask) / math.log(2.0), sortByteNs)
+    val comparing = sortNs * math.log(perTask) / math.log(2.0)
+    stepOf(side, mergeNs + (if (side.singleKey) radixSortNs else comparing), sortByteNs)
   }
+
+  /**
+   * What an aggregation of `rows` above pays if they do not come sorted by the join's key: where its
+   * groups outgrow the processor's cache, each row looks one up in memory.
+   *
+   * @param groupBytes of all groups that one task holds
+   */
+  def scattered(rows: Double, groupBytes: Double): Double =
+    if (groupBytes <= cacheBytes) 0.0 else step(rows, 0.0, groupMissNs, 0.0) / cluster.slots
 
   private def stepOf(side: JoinSide, nsPerRow: Double, nsPerByte: Double): Double =
     step(side.rows, side.bytes, nsPerRow, nsPerByte)
@@ -73,7 +89,8 @@ object JoinCost {
   private val shuffleByteNs = 4.0
   private val readNs = 40.0
   private val readByteNs = 1.0
-  private val sortNs = 20.0
+  private val sortNs = 30.0
+  private val radixSortNs = 100.0
   private val sortByteNs = 1.0
   private val mergeNs = 40.0
   private val buildNs = 150.0
@@ -82,6 +99,8 @@ object JoinCost {
   private val collectNs = 100.0
   private val collectByteNs = 5.0
   private val networkByteNs = 1.0
+  private val groupMissNs = 250.0
+  private val cacheBytes = 2.0 * (1 << 20)
   private val broadcastSeconds = 0.02
   private val stageSeconds = 0.05
 }

@@ -79,11 +79,13 @@ final class CardinalityEstimator(
 
   private def projected(input: PlanEstimate, list: Seq[NamedExpression]): PlanEstimate = {
     val columns = list.flatMap { named =>
-      val source = named match {
-        case Alias(child, _) => input.column(child)
-        case attribute => input.column(attribute)
+      val (value, shown) = named match {
+        case Alias(child, _) => (child, input.column(child))
+        case attribute => (attribute, input.column(attribute))
       }
-      source.map(named.exprId -> _)
+      val computed =
+        ValueWidth.of(value, input.columns).map(width => ColumnStatistics(averageBytes = Some(width)))
+      shown.orElse(computed).map(named.exprId -> _)
     }
     // A projection that keeps all columns as they are keeps the measured width.
     val same = list.forall(_.isInstanceOf[Attribute]) && list.size == input.columns.size
@@ -177,9 +179,7 @@ final class CardinalityEstimator(
       input.bound)
 
   /** Rows that return several times, with other columns. */
-  private def repeated(input: PlanEstimate): PlanEstimate = input.copy(
-    columns = JoinEstimator.duplicated(input.columns, once = false),
-    measuredRowBytes = None)
+  private def repeated(input: PlanEstimate): PlanEstimate = input.copy(measuredRowBytes = None)
 
   /** Explode and its like: lists have ten elements until something is known of them. */
   private def generated(input: PlanEstimate, generate: Generate): PlanEstimate = {
@@ -234,7 +234,7 @@ object JoinEstimator {
       case _ => (product, Origin.Default, join.condition)
     }
     val kept = residual.map(residualShare).getOrElse(1.0)
-    val (leftKey, rightKey) = (matchedByKey(join, left, true), matchedByKey(join, right, false))
+    val (leftKey, rightKey) = (matchedByKey(join, isLeft = true), matchedByKey(join, isLeft = false))
     val feared = Seq(
       Some(math.min(PlanEstimate.most, left.high * right.high)),
       if (rightKey) Some(left.high) else None,
@@ -243,34 +243,22 @@ object JoinEstimator {
       Quantity(0, Origin.Exact),
       0,
       None,
-      duplicated(left.columns, rightKey) ++ duplicated(right.columns, leftKey))
+      left.columns ++ right.columns)
       .withRows(Quantity(rows * kept, inputs.worse(origin)), feared, boundOf(join, left, right))
   }
 
-  /** Whether a row of the other side finds at most one row of this one, as far as keys look. */
-  private def matchedByKey(join: Join, side: PlanEstimate, isLeft: Boolean): Boolean = join match {
+  /** Whether a row of the other side is proven to find at most one row of this one. */
+  private def matchedByKey(join: Join, isLeft: Boolean): Boolean = join match {
     case ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, l, r, _) =>
-      val keys = if (isLeft) leftKeys else rightKeys
-      keys.exists(side.column(_).exists(_.unique)) || unique(if (isLeft) l else r, keys)
+      if (isLeft) unique(l, leftKeys) else unique(r, rightKeys)
     case _ => false
   }
-
-  /** Columns of rows that may return more than once are keys no longer. */
-  private[estimate] def duplicated(
-      columns: Map[ExprId, ColumnStatistics],
-      once: Boolean): Map[ExprId, ColumnStatistics] =
-    if (once) columns
-    else columns.map { case (id, column) => id -> column.copy(unique = false) }
 
   /** A join returns no more rows than one side where the other side's keys are proven unique. */
   private def boundOf(join: Join, left: PlanEstimate, right: PlanEstimate): Option[Double] = {
     val product = for (l <- left.bound; r <- right.bound) yield l * r
-    val proven = join match {
-      case ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, l, r, _) =>
-        (if (unique(r, rightKeys)) left.bound else None).toSeq ++
-          (if (unique(l, leftKeys)) right.bound else None)
-      case _ => Nil
-    }
+    val proven = (if (matchedByKey(join, isLeft = false)) left.bound else None).toSeq ++
+      (if (matchedByKey(join, isLeft = true)) right.bound else None)
     (proven ++ product).minOption
   }
 
@@ -307,7 +295,7 @@ object JoinEstimator {
     val withNulls = padded.flatMap(_.columns.keys).toSet
     matches
       .copy(columns = matches.columns.map {
-        case (id, column) if withNulls(id) => id -> column.copy(nullFraction = None, unique = false)
+        case (id, column) if withNulls(id) => id -> column.copy(nullFraction = None)
         case other => other
       })
       .withRows(

@@ -37,8 +37,7 @@ object LeafStatistics {
       nullFraction = Some(0.0),
       min = Some(math.min(range.start.toDouble, last)),
       max = Some(math.max(range.start.toDouble, last)),
-      distinct = Some(rows),
-      unique = true)
+      distinct = Some(rows))
   }
 
   /** A finished stage has been counted; its columns are those of the plan that it ran. */
@@ -73,7 +72,8 @@ object LeafStatistics {
           statistics.rows,
           statistics.bound.getOrElse(statistics.rows.value * 2),
           statistics.bound,
-          columnsOf(leaf.output, statistics))
+          columnsOf(leaf.output, statistics),
+          nullsCounted = statistics.bound.isDefined)
         Some((estimate, relation.partitionFilters(predicates)))
       case None => sparkEstimate(leaf).map((_, Nil))
     }
@@ -87,15 +87,9 @@ object LeafStatistics {
           yield NumericAxis.domain(low, high, column.dataType)
         val rows = statistics.rows.value * (1.0 - known.nullFraction.getOrElse(0.0))
         val distinct = known.distinct.orElse(domain.flatten).map(math.min(_, math.max(1.0, rows)))
-        column.exprId -> known.copy(
-          distinct = distinct,
-          unique = domain.flatten.exists(looksLikeKey(_, rows, known)))
+        column.exprId -> known.copy(distinct = distinct)
       }
     }.toMap
-
-  /** As many rows as values between smallest and largest, or at least half of them, and no null. */
-  private def looksLikeKey(domain: Double, rows: Double, known: ColumnStatistics): Boolean =
-    known.nullFraction.contains(0.0) && rows <= domain && rows >= domain / 2
 
   /** Spark's own statistics: ANALYZE's, or a source's. A size in bytes alone tells too little. */
   private def sparkEstimate(leaf: LeafNode): Option[PlanEstimate] = {

@@ -14,13 +14,16 @@ import org.apache.spark.sql.types.NumericType
  * @param bound a number that cannot be exceeded, for decisions that must not go wrong
  * @param columns statistics of output columns, where known
  * @param measuredRowBytes width of a row as measured, where these rows exist already
+ * @param nullsCounted whether null fractions are counts of just these rows: those of a whole
+ *   relation say nothing certain of a part of it, or of rows that a join repeats
  */
 final case class PlanEstimate(
     rows: Quantity,
     high: Double,
     bound: Option[Double],
     columns: Map[ExprId, ColumnStatistics] = Map.empty,
-    measuredRowBytes: Option[Double] = None) {
+    measuredRowBytes: Option[Double] = None,
+    nullsCounted: Boolean = false) {
 
   require(!rows.value.isNaN && rows.value >= 0 && !rows.value.isInfinite, s"rows = ${rows.value}")
 
@@ -39,8 +42,13 @@ final case class PlanEstimate(
     copy(
       rows = Quantity(expected, rows.origin),
       high = math.min(math.max(high, expected), most),
-      bound = bound)
+      bound = bound,
+      nullsCounted = false)
   }
+
+  /** Whether the width of a row is measured or computed from statistics of every column. */
+  def widthIsKnown(output: Seq[Attribute]): Boolean =
+    measuredRowBytes.isDefined || RowSize.isKnown(output, columns)
 
   /** Bytes of one row of `output` in Spark's row format. */
   def rowBytes(output: Seq[Attribute]): Double =
@@ -58,13 +66,14 @@ object PlanEstimate {
       columns: Map[ExprId, ColumnStatistics] = Map.empty): PlanEstimate =
     PlanEstimate(Quantity(rows, origin), rows, Some(rows), columns)
 
-  /** The column that an expression shows unchanged, as far as its numeric axis is concerned. */
+  /** The column whose every value an expression shows, if need be in a wider type. */
   def columnOf(expression: Expression): Option[Attribute] = expression match {
     case attribute: Attribute => Some(attribute)
     case cast: Cast =>
       (cast.child.dataType, cast.dataType) match {
-        case (_: NumericType, _: NumericType) => columnOf(cast.child)
         case (from, to) if from == to => columnOf(cast.child)
+        // A narrower type turns values into others, into null, or into errors.
+        case (from: NumericType, to: NumericType) if Cast.canUpCast(from, to) => columnOf(cast.child)
         case _ => None
       }
     case _ => None

@@ -13,6 +13,10 @@ object RowSize {
     fixed + output.map(column => variable(column.dataType, columns.get(column.exprId))).sum
   }
 
+  /** Whether the width of every column of variable width is known, rather than Spark's default. */
+  def isKnown(output: Seq[Attribute], columns: Map[ExprId, ColumnStatistics]): Boolean =
+    output.forall(column => ValueWidth.of(column, columns).isDefined)
+
   /** Bytes of a key of these types, as a hash table stores it. */
   def ofTypes(types: Seq[DataType]): Double =
     nullWords(types.size) + 8.0 * types.size + types.map(variable(_, None)).sum

@@ -8,8 +8,8 @@ import org.apache.spark.sql.catalyst.expressions._
  * Share of rows that a predicate keeps.
  *
  * @param expected best estimate, 0 to 1
- * @param high a share that would be surprising to exceed; 1 unless rows were counted or a key is
- *   compared, for a range of values says nothing of how often each occurs
+ * @param high a share that would be surprising to exceed; 1 unless rows were counted, for a
+ *   range of values says nothing of how often each occurs
  */
 final case class Selectivity(expected: Double, high: Double, origin: Origin)
 
@@ -32,14 +32,10 @@ object Selectivity {
 
   private def derived(share: Double): Selectivity = Selectivity(clamp(share), 1.0, Origin.Derived)
 
-  /** A share of rows that were counted: certain as long as no part of them was extrapolated. */
+  /** A share of rows that were counted: certain if they are just the rows that were counted. */
   private def counted(share: Double, input: PlanEstimate): Selectivity =
-    if (input.bound.isEmpty) derived(share)
+    if (!input.nullsCounted) derived(share)
     else Selectivity(clamp(share), clamp(share), Origin.Derived)
-
-  /** `values` values of a column: of a key, about as many rows. */
-  private def points(values: Double, share: Double, key: Boolean, input: PlanEstimate): Selectivity =
-    derived(share).copy(high = if (key) clamp(2.0 * values / math.max(1.0, input.rows.value)) else 1.0)
 
   private def assumed(share: Double): Selectivity = Selectivity(share, 1.0, Origin.Default)
 
@@ -95,8 +91,7 @@ object Selectivity {
 
   private def in(value: Expression, size: Int, input: PlanEstimate): Selectivity =
     input.distinct(value) match {
-      case Some(distinct) =>
-        points(size.toDouble, size / distinct, input.column(value).exists(_.unique), input)
+      case Some(distinct) => derived(size / distinct)
       case None => assumed(clamp(size * assumedEquality).min(0.5))
     }
 
@@ -162,9 +157,7 @@ object Selectivity {
           // Never zero: bounds may come from a part of the files.
           if (from > to) derived(1.0 / math.max(1.0, input.rows.value))
           else if (point) {
-            atLeastOne
-              .map(share => points(1.0, share * present, known.exists(_.unique), input))
-              .getOrElse(assumed(assumedEquality))
+            atLeastOne.map(share => derived(share * present)).getOrElse(assumed(assumedEquality))
           } else {
             val width = if (max > min) (to - from) / (max - min) else 1.0
             // An axis that ends at infinity says nothing of shares.

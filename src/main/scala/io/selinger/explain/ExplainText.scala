@@ -9,7 +9,8 @@ object ExplainText {
 
   def render(decisions: Seq[ShownDecision]): String = {
     val mode = SelingerConf.MODE.value
-    if (mode == "off") "mode off: plans are Spark's own"
+    // A plan that was made before the mode was set has its decisions all the same.
+    if (mode == "off" && decisions.isEmpty) "mode off: plans are Spark's own"
     else if (decisions.isEmpty) s"mode $mode: nothing to decide"
     else {
       val counts = decisions

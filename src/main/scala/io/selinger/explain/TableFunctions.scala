@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{BooleanType, DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
+import scala.util.Try
 
 /** A table function as Spark's extensions take it. */
 final case class TableFunction(name: String, usage: String, builder: TableFunctionBuilder) {
@@ -32,14 +33,16 @@ object TableFunctions {
       "What Selinger is, and whether it works in this session.",
       Seq("key" -> StringType, "value" -> StringType)) {
       val conf = SQLConf.get
-      val mode = if (inactive.isEmpty) SelingerConf.MODE.value else "off"
+      // Asked when something is wrong, so a bad value is an answer and not an error.
+      val problem = inactive.orElse(Try(SelingerConf.MODE.value).failed.toOption.map(_.getMessage))
+      val mode = if (problem.isEmpty) SelingerConf.MODE.value else "off"
       val providers = conf.getConfString("spark.sql.extendedExplainProviders", "")
       Seq(
         "version" -> BuildInfo.version,
         "spark_version" -> SPARK_VERSION,
         "built_for" -> BuildInfo.sparkLine,
-        "active" -> (inactive.isEmpty && mode != "off").toString,
-        "reason" -> inactive.getOrElse(if (mode == "off") s"${SelingerConf.MODE.key} is off" else ""),
+        "active" -> (problem.isEmpty && mode != "off").toString,
+        "reason" -> problem.getOrElse(if (mode == "off") s"${SelingerConf.MODE.key} is off" else ""),
         "mode" -> mode,
         "explain_provider" ->
           providers.split(',').map(_.trim).contains(classOf[SelingerExplain].getName).toString

@@ -13,9 +13,6 @@ trait FooterReader {
 
 object FooterReader {
 
-  /** Spark's default width of a string, assumed where a file hides the width of its values. */
-  val usualWidth: Double = 20.0
-
   /** A range of values; none where a file keeps NaN as a bound. */
   def range(low: Double, high: Double): Option[(Double, Double)] =
     if (low.isNaN || high.isNaN) None else Some((low, high))

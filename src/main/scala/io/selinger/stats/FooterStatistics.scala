@@ -28,9 +28,13 @@ object FooterStatistics {
 
   private def limits = FooterLimits(
     SelingerConf.FOOTER_MAX_FILES.value.min(Int.MaxValue.toLong).toInt,
-    SelingerConf.FOOTER_BUDGET_MS.value,
+    // All relations of a plan share its budget.
+    math.min(SelingerConf.FOOTER_BUDGET_MS.value, remainingMs),
     SelingerConf.FOOTER_THREADS.value.min(64L).toInt,
     SelingerConf.FOOTER_CACHE_MAX_BYTES.value)
+
+  private def remainingMs: Long =
+    math.max(0L, SelingerConf.PLANNING_BUDGET_MS.value - PlanningPass.current.usedMs.toLong)
 
   /** Partition columns are in no file; the listing has all their values, and bytes for rows. */
   private def partitionColumns(

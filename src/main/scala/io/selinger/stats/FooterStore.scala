@@ -61,6 +61,10 @@ object FooterStore {
       CacheBuilder.newBuilder().maximumSize(10000).expireAfterWrite(Duration.ofMinutes(1)).build()
   }
 
+  // On storage that hangs, reads of many calls must not pile up.
+  private val inFlight = ConcurrentHashMap.newKeySet[Key]()
+  private val mostInFlight = 128
+
   private val current = new AtomicReference[Caches]()
 
   /** Statistics of a relation that consists of `files`. */
@@ -129,7 +133,7 @@ object FooterStore {
       try {
         missing.foreach { file =>
           pool.execute { () =>
-            try readOne(reader, file, configuration, caches, fresh)
+            try once(file)(readOne(reader, file, configuration, caches, fresh))
             finally done.countDown()
           }
         }
@@ -140,6 +144,17 @@ object FooterStore {
       }
     }
     fresh
+  }
+
+  /** Skips a file that an earlier call, which did not wait for it, still reads. */
+  private def once(file: FileStatus)(read: => Unit): Unit = {
+    val key = keyOf(file)
+    if (inFlight.size < mostInFlight && inFlight.add(key)) {
+      try read
+      finally {
+        val _ = inFlight.remove(key)
+      }
+    }
   }
 
   private def readOne(

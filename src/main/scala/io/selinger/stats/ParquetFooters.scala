@@ -31,7 +31,10 @@ object ParquetFooters extends FooterReader {
     try {
       val groups = reader.getFooter.getBlocks.asScala.toSeq
       val chunks = groups.flatMap(_.getColumns.asScala)
-      val columns = chunks.groupBy(chunk => FooterReader.columnName(chunk.getPath.toArray.head))
+      val columns = chunks
+        .groupBy(chunk => FooterReader.columnName(chunk.getPath.toArray.head))
+        // Of names that differ in case only, nobody can tell which one a query means.
+        .filter { case (_, parts) => parts.map(_.getPath.toArray.head).distinct.size == 1 }
       val rows = groups.map(_.getRowCount).sum
       FileFooter(rows, columns.map { case (name, parts) => name -> column(parts, rows) })
     } finally reader.close()
@@ -119,8 +122,8 @@ object ParquetFooters extends FooterReader {
 
   /**
    * Width of a value in a row. Where the writer did not note it and a chunk is dictionary-encoded,
-   * its bytes say little of its values; the smallest and the largest value stand in, or the usual
-   * width.
+   * its bytes say little of its values; the smallest and the largest value stand in, and without
+   * these nothing is known.
    */
   private def averageBytes(chunks: Seq[ColumnChunkMetaData]): Option[Double] = {
     val values = chunks.map(_.getValueCount).sum.toDouble
@@ -134,7 +137,7 @@ object ParquetFooters extends FooterReader {
         case stats: BinaryStatistics if stats.hasNonNullValue =>
           (stats.getMinBytes.length + stats.getMaxBytes.length) / 2.0
       }
-      Some(math.max(stored / values, seen.maxOption.getOrElse(FooterReader.usualWidth)))
+      seen.maxOption.map(math.max(_, stored / values))
     }
   }
 }

@@ -10,16 +10,13 @@ import io.selinger.core.{Origin, Quantity}
  * @param nullFraction share of rows that are null, 0 to 1
  * @param distinct distinct values other than null
  * @param averageBytes width of a value in a row, for types of variable width
- * @param unique whether the values look like a key: whole numbers, without nulls, about as many as
- *   fit between the smallest and the largest
  */
 final case class ColumnStatistics(
     nullFraction: Option[Double] = None,
     min: Option[Double] = None,
     max: Option[Double] = None,
     distinct: Option[Double] = None,
-    averageBytes: Option[Double] = None,
-    unique: Boolean = false)
+    averageBytes: Option[Double] = None)
 
 /**
  * What is known of one relation.
@@ -76,9 +73,9 @@ object FooterMerge {
   private def column(name: String, files: Seq[FileFooter], rows: Double): ColumnStatistics = {
     val present = files.filter(_.columns.contains(name))
     val chunks = present.map(_.columns(name))
-    // A file that lacks the column yields null for each of its rows.
-    val absentRows = rows - present.map(_.rows.toDouble).sum
-    val nulls = allOf(chunks.map(_.nulls.map(_.toDouble))).map(_.sum + absentRows)
+    // What a file that lacks the column yields is the table's to say: null, or a default value.
+    val everywhere = present.size == files.size
+    val nulls = if (everywhere) allOf(chunks.map(_.nulls.map(_.toDouble))).map(_.sum) else None
     // A file of nulls only has no bounds and does not limit those of the others.
     val bounded = present.collect {
       case file if !file.columns(name).nulls.contains(file.rows) => file.columns(name)
@@ -88,8 +85,8 @@ object FooterMerge {
     val weight = widths.map(_._2).sum
     ColumnStatistics(
       nullFraction = nulls.filter(_ => rows > 0).map(n => math.min(1.0, n / rows)),
-      min = allOf(bounded.map(_.min)).filter(_.nonEmpty).map(_.min),
-      max = allOf(bounded.map(_.max)).filter(_.nonEmpty).map(_.max),
+      min = if (everywhere) allOf(bounded.map(_.min)).filter(_.nonEmpty).map(_.min) else None,
+      max = if (everywhere) allOf(bounded.map(_.max)).filter(_.nonEmpty).map(_.max) else None,
       averageBytes =
         if (weight > 0) Some(widths.map { case (width, n) => width * n }.sum / weight) else None)
   }

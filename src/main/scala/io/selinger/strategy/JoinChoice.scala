@@ -35,6 +35,7 @@ object JoinOperator {
  *
  * @param estimate of its rows
  * @param rowBytes width of one
+ * @param widthIsKnown whether that is measured or computed; a default is no evidence
  * @param keyBytes width of its join key
  * @param numericKey whether the key packs into one long
  * @param shuffleExists see [[JoinSide]]
@@ -46,13 +47,15 @@ object JoinOperator {
 final case class JoinInput(
     estimate: PlanEstimate,
     rowBytes: Double,
+    widthIsKnown: Boolean,
     keyBytes: Double,
     numericKey: Boolean,
     shuffleExists: Boolean,
+    singleKey: Boolean,
     promisedBytes: Double,
     largestTaskShare: Double) {
 
-  def side: JoinSide = JoinSide(estimate.rows.value, rowBytes, shuffleExists)
+  def side: JoinSide = JoinSide(estimate.rows.value, rowBytes, shuffleExists, singleKey)
 
   def tableBytes(rows: Double): Double = HashTable.bytes(rows, rowBytes, keyBytes, numericKey)
 }
@@ -87,17 +90,30 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
    * For a join with equalities.
    *
    * @param stock what Spark would run
+   * @param groups bytes of the groups that an aggregation above makes of the join's keys, in all
+   *   and in one task of a shuffled join; 0 where there is none
    */
-  def equiJoin(left: JoinInput, right: JoinInput, stock: Option[JoinOperator]): Choice = {
+  def equiJoin(
+      left: JoinInput,
+      right: JoinInput,
+      stock: Option[JoinOperator],
+      groups: GroupsAbove = GroupsAbove.none): Choice = {
+    val rows = math.max(left.estimate.rows.value, right.estimate.rows.value)
     val broadcasts = limits.broadcastBuilds.toSeq.collect {
       case build if mayBroadcast(build, left, right, stock.contains(BroadcastHash(build))) =>
         val (b, s) = (pick(build, left, right), pick(other(build), left, right))
-        Candidate(BroadcastHash(build), cost.broadcastHash(b.side, s.side), Reason.BroadcastCheapest)
+        Candidate(
+          BroadcastHash(build),
+          cost.broadcastHash(b.side, s.side) + cost.scattered(rows, groups.bytes),
+          Reason.BroadcastCheapest)
     }
     val shuffled = limits.shuffledBuilds.toSeq.collect {
       case build if tableIsSafe(pick(build, left, right)) =>
         val (b, s) = (pick(build, left, right), pick(other(build), left, right))
-        Candidate(ShuffledHash(build), cost.shuffledHash(b.side, s.side), Reason.HashBuildCheapest)
+        Candidate(
+          ShuffledHash(build),
+          cost.shuffledHash(b.side, s.side) + cost.scattered(rows, groups.bytesPerTask),
+          Reason.HashBuildCheapest)
     }
     val sorted = if (limits.sortable) {
       val reason =
@@ -160,7 +176,7 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
     limits.broadcastLimitBytes.exists { limit =>
       val expected = build.tableBytes(build.estimate.rows.value)
       val feared = build.tableBytes(build.estimate.high)
-      val fits = feared <= limit &&
+      val fits = build.widthIsKnown && feared <= limit &&
         (feared <= smallBytes || build.promisedBytes + feared <= limits.totalLimitBytes)
       build.estimate.rows.value <= mostBroadcastRows &&
       (fits || stockAgrees && expected <= limit * stockMargin)
@@ -168,7 +184,7 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
 
   /** Safe if the largest task's part of the most rows there can be fits that task's memory share. */
   private def tableIsSafe(build: JoinInput): Boolean =
-    build.estimate.bound.exists { rows =>
+    build.widthIsKnown && build.estimate.bound.exists { rows =>
       val bytes = build.tableBytes(rows * build.largestTaskShare) * limits.hashMemoryMargin
       bytes <= cluster.taskMemoryBytes * limits.hashMemoryShare
     }
@@ -183,6 +199,13 @@ object JoinChoice {
 
   /** An operator that is allowed and safe, with its cost and the reason if it is the cheapest. */
   final case class Candidate(operator: JoinOperator, seconds: Double, reason: Reason)
+
+  /** See [[JoinChoice.equiJoin]]. */
+  final case class GroupsAbove(bytes: Double, bytesPerTask: Double)
+
+  object GroupsAbove {
+    val none: GroupsAbove = GroupsAbove(0.0, 0.0)
+  }
 
   /** @param best none where no operator is both possible and safe */
   final case class Choice(best: Option[Candidate], candidates: Seq[Candidate])

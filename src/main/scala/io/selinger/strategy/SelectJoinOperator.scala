@@ -5,8 +5,8 @@ import io.selinger.core._
 import io.selinger.cost.{Cluster, JoinCost}
 import io.selinger.estimate.{LeafStatistics, PlanEstimate, RowSize}
 import io.selinger.stats.QueryStages
-import io.selinger.strategy.JoinChoice.{Candidate, Choice}
-import org.apache.spark.sql.catalyst.expressions.Expression
+import io.selinger.strategy.JoinChoice.{Candidate, Choice, GroupsAbove}
+import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
 import org.apache.spark.sql.catalyst.optimizer.{
   BuildLeft,
   BuildRight,
@@ -69,8 +69,12 @@ final class SelectJoinOperator(session: SparkSession)
 
   /** What earlier stages of this query have broadcast takes part of its total. */
   override protected def begin(root: LogicalPlan): Unit = root.foreach {
+    case aggregate: Aggregate =>
+      JoinsBelowAggregate.of(aggregate).foreach { case (join, columns) =>
+        PlanningPass.current.note(join, columns)
+      }
     case stage: LogicalQueryStage if QueryStages.isBroadcast(stage) =>
-      PlanningPass.current.promise(stage.logicalPlan.canonicalized, stage.stats.sizeInBytes.toDouble)
+      PlanningPass.current.promise(stage.logicalPlan.semanticHash(), stage.stats.sizeInBytes.toDouble)
     case _ => ()
   }
 
@@ -99,7 +103,7 @@ final class SelectJoinOperator(session: SparkSession)
           val chooser = new JoinChoice(cluster, cost, limits)
           val choice =
             if (equalities(join).isEmpty) chooser.nestedLoop(left, right)
-            else chooser.equiJoin(left, right, stock)
+            else chooser.equiJoin(left, right, stock, groupsAbove(join, left, right))
           val evidence = evidenceOf(left, right, limits, choice)
           choice.best match {
             case None if equalities(join).isEmpty =>
@@ -185,6 +189,25 @@ final class SelectJoinOperator(session: SparkSession)
       }
   }
 
+  /**
+   * The groups of an aggregation above that rows sorted by the join's key would come clustered by:
+   * it groups by the key, or by columns of a side that has about one row a key.
+   */
+  private def groupsAbove(join: Join, left: JoinInput, right: JoinInput): GroupsAbove =
+    PlanningPass.current.noted[AttributeSet](join).fold(GroupsAbove.none) { columns =>
+      val (leftKeys, rightKeys) = equalities(join).unzip
+      val byKey = (leftKeys ++ rightKeys).exists(_.references.subsetOf(columns))
+      val dimension = Seq((join.left, left, leftKeys), (join.right, right, rightKeys)).collect {
+        case (plan, side, keys) if nearlyUnique(side.estimate, keys) => (plan.outputSet, side)
+      }
+      val grouped = dimension.filter { case (output, _) => byKey || columns.exists(output.contains) }
+      grouped.map(_._2.estimate.rows.value).maxOption.fold(GroupsAbove.none) { groups =>
+        val width = RowSize.of(columns.toSeq, left.estimate.columns ++ right.estimate.columns)
+        val bytes = groups * (width + groupOverhead)
+        GroupsAbove(bytes, bytes / math.max(1, SQLConf.get.numShufflePartitions))
+      }
+    }
+
   private def input(
       plan: LogicalPlan,
       estimate: PlanEstimate,
@@ -199,10 +222,12 @@ final class SelectJoinOperator(session: SparkSession)
     JoinInput(
       estimate,
       estimate.rowBytes(plan.output),
+      estimate.widthIsKnown(plan.output),
       RowSize.ofTypes(packed.map(_.dataType)),
       packed.map(_.dataType) == Seq(LongType),
       shuffle.isDefined || groupedBy(plan, keys),
-      PlanningPass.current.promisedBeside(plan.canonicalized),
+      keys.size == 1 && packed.map(_.dataType) == Seq(LongType),
+      PlanningPass.current.promisedBeside(plan.semanticHash()),
       share.getOrElse(1.0))
   }
 
@@ -234,7 +259,7 @@ final class SelectJoinOperator(session: SparkSession)
       inputs: (JoinInput, JoinInput)): Unit = {
     def hold(build: BuildSide): Unit = {
       val (plan, side) = if (build == BuildLeft) (join.left, inputs._1) else (join.right, inputs._2)
-      PlanningPass.current.promise(plan.canonicalized, side.tableBytes(side.estimate.rows.value))
+      PlanningPass.current.promise(plan.semanticHash(), side.tableBytes(side.estimate.rows.value))
     }
     operator match {
       case JoinOperator.BroadcastHash(build) => hold(build)
@@ -254,6 +279,12 @@ object SelectJoinOperator {
       (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy).forall(isPlanners)),
     Precondition(Reason.NullAwareAntiJoin)(join =>
       ExtractSingleColumnNullAwareAntiJoin.unapply(join).isEmpty))
+
+  // Pointers and aggregation buffers beside the key of a group.
+  private val groupOverhead = 40.0
+
+  private def nearlyUnique(side: PlanEstimate, keys: Seq[Expression]): Boolean =
+    keys.exists(key => side.distinct(key).exists(_ >= 0.9 * side.rows.value))
 
   // Partition sizes are known compressed, and a partition of one repeated key compresses better
   // than the others: it may hold this many times more rows than its bytes say.
@@ -329,7 +360,7 @@ object SelectJoinOperator {
         s"$name hash table",
         side.tableBytes(side.estimate.rows.value),
         "bytes",
-        side.estimate.rows.origin.worse(Origin.Derived)))
+        side.estimate.rows.origin.worse(if (side.widthIsKnown) Origin.Derived else Origin.Default)))
     of("left", left) ++ of("right", right) ++
       limits.broadcastLimitBytes.map(Evidence("broadcast limit", _, "bytes", Origin.Exact)) ++
       choice.candidates.map(c => Evidence(s"cost of ${c.operator.label}", c.seconds, "s", Origin.Derived))

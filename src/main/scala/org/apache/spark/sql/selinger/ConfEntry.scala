@@ -1,6 +1,7 @@
 package org.apache.spark.sql.selinger
 
-import org.apache.spark.internal.config.{ConfigEntry, TypedConfigBuilder}
+import java.util.Locale
+import org.apache.spark.internal.config.{ConfigBuilder, ConfigEntry, TypedConfigBuilder}
 import org.apache.spark.network.util.ByteUnit
 import org.apache.spark.sql.internal.SQLConf
 
@@ -22,27 +23,35 @@ object ConfEntry {
   private def builder(key: String, doc: String) =
     SQLConf.buildConf(key).doc(doc).version("0.1.0")
 
-  private def checked[A](typed: TypedConfigBuilder[A], default: A)(
+  // Another class loader of this JVM may have loaded the jar before; Spark knows one entry a key.
+  private def entry[A](key: String)(create: => ConfigEntry[A]): ConfEntry[A] =
+    new ConfEntry(ConfigEntry.findEntry(key) match {
+      case null => create
+      case known => known.asInstanceOf[ConfigEntry[A]]
+    })
+
+  private def checked[A](key: String, doc: String, default: A)(
+      typed: ConfigBuilder => TypedConfigBuilder[A])(
       check: A => Boolean,
       message: String): ConfEntry[A] =
-    new ConfEntry(typed.checkValue(check, message).createWithDefault(default))
+    entry(key)(typed(builder(key, doc)).checkValue(check, message).createWithDefault(default))
 
   def flag(key: String, default: Boolean, doc: String): ConfEntry[Boolean] =
-    new ConfEntry(builder(key, doc).booleanConf.createWithDefault(default))
+    entry(key)(builder(key, doc).booleanConf.createWithDefault(default))
 
   def choice(key: String, default: String, among: Seq[String], doc: String): ConfEntry[String] =
-    checked(builder(key, doc).stringConf, default)(
+    checked(key, doc, default)(_.stringConf.transform(_.toLowerCase(Locale.ROOT)))(
       among.contains,
       s"must be one of ${among.mkString(", ")}")
 
   def number(key: String, default: Double, doc: String)(
       check: Double => Boolean,
       message: String): ConfEntry[Double] =
-    checked(builder(key, doc).doubleConf, default)(check, message)
+    checked(key, doc, default)(_.doubleConf)(check, message)
 
   def count(key: String, default: Long, doc: String): ConfEntry[Long] =
-    checked(builder(key, doc).longConf, default)(_ > 0, "must be greater than 0")
+    checked(key, doc, default)(_.longConf)(_ > 0, "must be greater than 0")
 
   def bytes(key: String, default: Long, doc: String): ConfEntry[Long] =
-    checked(builder(key, doc).bytesConf(ByteUnit.BYTE), default)(_ >= 0, "must be 0 or greater")
+    checked(key, doc, default)(_.bytesConf(ByteUnit.BYTE))(_ >= 0, "must be 0 or greater")
 }

@@ -1,0 +1,208 @@
+package io.selinger.explain
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import io.selinger.BuildInfo
+import io.selinger.conf.SelingerConf
+import io.selinger.testing.{Plans, SharedSession, Tables}
+import java.io.ByteArrayOutputStream
+import java.nio.file.{Files, Paths}
+import java.util.concurrent.ConcurrentLinkedQueue
+import org.apache.spark.rdd.RDD
+import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan}
+import org.apache.spark.sql.execution.ui.{SparkListenerSQLAdaptiveExecutionUpdate, SparkListenerSQLExecutionStart}
+import org.scalatest.concurrent.Eventually
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.{Seconds, Span}
+import scala.jdk.CollectionConverters._
+
+/** The section that users see. */
+class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
+
+  implicit override val patienceConfig: PatienceConfig = PatienceConfig(Span(20, Seconds))
+
+  private val root = Paths.get(System.getProperty("selinger.root"))
+  private val title = "== Extended Information (Selinger) =="
+  private val largeFiles = "spark.sql.sources.fileCompressionFactor" -> "1000000"
+  private val json = SelingerConf.EXPLAIN_FORMAT.key -> "json"
+
+  override protected def beforeEach(): Unit = {
+    super.beforeEach()
+    Tables.register(spark)
+  }
+
+  private val joins = "SELECT f.id, d.id FROM facts f JOIN dims d ON f.k = d.k LEFT JOIN dupes b ON b.id = f.id"
+  private val unknown =
+    """SELECT f.id FROM facts f JOIN
+      |(SELECT k, tag FROM nested LATERAL VIEW explode(tags) t AS tag) e ON f.k = e.k""".stripMargin
+
+  private val golden: Seq[(String, Seq[(String, String)], String)] = Seq(
+    ("joins", Seq(largeFiles), joins),
+    ("hint", Seq(largeFiles), joins.replace("SELECT", "SELECT /*+ MERGE(d) */")),
+    ("advise", Seq(largeFiles, SelingerConf.MODE.key -> "advise"), "SELECT * FROM facts f JOIN spans s ON f.k < s.low"),
+    ("off", Seq(SelingerConf.MODE.key -> "off"), joins))
+
+  private def section(df: DataFrame): String =
+    new SelingerExplain().generateExtendedInfo(Plans.execution(df).executedPlan)
+
+  // Times, costs and limits follow the machine.
+  private val varying = Seq(
+    "((?:cost of \\S+|time|broadcast limit) )[0-9][0-9.,Ee-]* ?[a-zA-Z]*" -> "$1…",
+    "(\"name\" : \"(?:cost of [^\"]+|time|broadcast limit)\",\\s+\"value\" : )[0-9.Ee-]+" -> "$10")
+
+  private def normalised(text: String): String = {
+    val fixed = varying.foldLeft(text) { case (t, (found, put)) => t.replaceAll(found, put) }
+    fixed.replace(BuildInfo.version, "VERSION") + "\n"
+  }
+
+  private def compare(file: String, text: String): Unit = {
+    val expected = root.resolve("tests").resolve("golden").resolve(file)
+    val actual = root.resolve("target").resolve("golden").resolve(file)
+    if (!Files.exists(expected) || Files.readString(expected) != text) {
+      Files.createDirectories(actual.getParent)
+      Files.writeString(actual, text)
+      fail(s"if $actual is right, copy it over tests/golden/$file:\n$text")
+    }
+  }
+
+  private def parsed(df: DataFrame): JsonNode = new ObjectMapper().readTree(section(df))
+
+  golden.foreach { case (name, settings, query) =>
+    test(s"golden: $name, for people") {
+      withConf(settings: _*)(compare(s"$name.txt", normalised(section(spark.sql(query)))))
+    }
+
+  }
+
+  test("golden: joins, for programs") {
+    withConf(largeFiles, json) {
+      val text = section(spark.sql(joins))
+      assert(!text.contains("\n"))
+      compare("joins.json", normalised(new ObjectMapper().readTree(text).toPrettyString))
+    }
+  }
+
+  test("the section is in df.explain, in every mode that shows the physical plan") {
+    val df = spark.sql(joins)
+    Seq("simple", "extended", "formatted").foreach { mode =>
+      val out = new ByteArrayOutputStream()
+      Console.withOut(out)(df.explain(mode))
+      assert(out.toString("UTF-8").contains(title), mode)
+    }
+  }
+
+  test("the section is in the SQL page of the UI, before the query runs and after each re-plan") {
+    val descriptions = new ConcurrentLinkedQueue[String]()
+    val listener = new SparkListener {
+      override def onOtherEvent(event: SparkListenerEvent): Unit = {
+        val description = event match {
+          case start: SparkListenerSQLExecutionStart => Some(start.physicalPlanDescription)
+          case update: SparkListenerSQLAdaptiveExecutionUpdate => Some(update.physicalPlanDescription)
+          case _ => None
+        }
+        description.foreach(descriptions.add)
+      }
+    }
+    spark.sparkContext.addSparkListener(listener)
+    try {
+      withConf(largeFiles)(spark.sql(joins).collect())
+      eventually(assert(descriptions.size >= 2))
+      descriptions.asScala.foreach(text => assert(text.contains(title) && text.contains("BROADCAST_CHEAPEST")))
+    } finally spark.sparkContext.removeSparkListener(listener)
+  }
+
+  test("the same decisions in the same order, however often they are asked for, before and after the run") {
+    withConf(largeFiles, SelingerConf.BROADCAST_MAX_BYTES.key -> "1") {
+      Seq(joins, unknown).foreach { query =>
+        val df = spark.sql(query)
+        def keys = Plans.decisions(df).map(decision => (decision.rule, decision.node))
+        val before = keys
+        assert(keys == before)
+        df.collect()
+        val text = section(df)
+        assert(section(df) == text)
+        assert(keys == before)
+        df.collect()
+        assert(keys == before)
+      }
+    }
+  }
+
+  test("a re-plan that chose otherwise shows what had been chosen before") {
+    withConf(largeFiles, json, SelingerConf.BROADCAST_MAX_BYTES.key -> "1") {
+      val df = spark.sql(unknown)
+      def decision = parsed(df).get("decisions").asScala.find(_.get("rule").asText == "selectJoinOperator").get
+      val first = decision
+      assert(first.get("phase").asText == "static" && first.get("first").isNull)
+      df.collect()
+      val second = decision
+      assert(second.get("phase").asText == "adaptive")
+      if (second.get("chosen") != first.get("chosen")) assert(second.get("first") == first.get("chosen"))
+    }
+  }
+
+  test("the JSON of a decision has every field of the contract") {
+    withConf(largeFiles, json) {
+      val root = parsed(spark.sql(joins))
+      assert(root.get("selinger").asText == BuildInfo.version && root.get("mode").asText == "on")
+      root.get("decisions").asScala.foreach { decision =>
+        Seq("rule", "node", "outcome", "reason", "why", "phase").foreach { field =>
+          assert(decision.get(field).asText.nonEmpty, field)
+        }
+        Seq("chosen", "stock", "setting", "setting_value").foreach(field => assert(decision.has(field)))
+        decision.get("numbers").asScala.foreach { number =>
+          assert(number.get("name").isTextual && number.get("value").isNumber)
+          assert(number.get("unit").isTextual && number.get("origin").isTextual)
+        }
+      }
+    }
+  }
+
+  test("a query without anything to decide says so") {
+    assert(section(spark.sql("SELECT 1")).contains("nothing to decide"))
+  }
+
+  test("decisions in subqueries and in commands are found") {
+    withConf(largeFiles) {
+      val subquery = spark.sql(s"SELECT * FROM dims WHERE id < (SELECT count(b) FROM ($joins) t(a, b))")
+      assert(Plans.decisions(subquery, "selectJoinOperator").size == 2)
+      spark.sql("CREATE TABLE explain_test (id BIGINT, other BIGINT) USING parquet")
+      try {
+        val command = spark.sql(s"INSERT INTO explain_test $joins")
+        assert(Plans.decisions(command, "selectJoinOperator").size == 2)
+      } finally { val _ = spark.sql("DROP TABLE explain_test") }
+    }
+  }
+
+  test("a reused exchange shows its decisions once") {
+    withConf(largeFiles) {
+      val df = spark.sql(
+        """WITH j AS (SELECT /*+ REPARTITION(3) */ f.id FROM facts f JOIN dims d ON f.k = d.k)
+          |SELECT * FROM j UNION ALL SELECT * FROM j""".stripMargin)
+      df.collect()
+      val decisions = Plans.decisions(df, "selectJoinOperator")
+      assert(decisions.map(_.key).distinct.size == decisions.size)
+    }
+  }
+
+  test("never throws: a plan that cannot be walked, settings that cannot be read") {
+    assert(new SelingerExplain().generateExtendedInfo(ExplainSuite.Broken).contains("failed"))
+    assert(new SelingerExplain().title == "Selinger")
+  }
+}
+
+object ExplainSuite {
+
+  /** A plan that raises what a plan of another version of Spark would. */
+  private object Broken extends LeafExecNode {
+    override def output: Seq[Attribute] = Nil
+    override protected def doExecute(): RDD[InternalRow] = throw new UnsupportedOperationException
+    override def productArity: Int = 0
+    override def productElement(n: Int): Any = throw new IndexOutOfBoundsException
+    override def canEqual(that: Any): Boolean = that.isInstanceOf[SparkPlan]
+    override def logicalLink: Option[Nothing] = throw new NoSuchMethodError("boom")
+  }
+}

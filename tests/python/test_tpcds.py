@@ -31,7 +31,7 @@ SCALE = 0.01
 QUERIES = load_queries("tpcds")
 SETTINGS = list(itertools.product((True, False), repeat=2))
 # A broadcast limit that nothing fits makes hash joins of Spark's broadcasts.
-FORCING = {"spark.selinger.join.broadcastMaxBytes": "1"}
+FORCING = {"spark.selinger.join.broadcastMaxBytes": "1", "spark.selinger.join.minGain": "0"}
 LEAST_CHANGED = 0.9
 
 

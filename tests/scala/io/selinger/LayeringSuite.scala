@@ -96,7 +96,11 @@ class LayeringSuite extends AnyFunSuite {
 
   // Mutable state of the whole process; each has a bound and a reason in its own comment.
   private val allowedState =
-    Set("SelingerExtension$.warned", "FooterStore$.current", "PlanningPass$.passes")
+    Set(
+      "SelingerExtension$.warned",
+      "FooterStore$.current",
+      "FooterStore$.inFlight",
+      "PlanningPass$.passes")
 
   private val mutableTypes = Seq(
     "java.util.concurrent.",

@@ -20,7 +20,7 @@ class RandomQuerySuite extends AnyFunSuite with SharedSession {
     SelingerConf.BROADCAST_TOTAL_SHARE.key -> Seq("0.000001", "0.5"),
     SelingerConf.HASH_MEMORY_SHARE.key -> Seq("0.0001", "1.0"),
     SelingerConf.HASH_MEMORY_MARGIN.key -> Seq("1", "100"),
-    "spark.selinger.join.minGain" -> Seq("0", "0", "0.9"),
+    SelingerConf.JOIN_MIN_GAIN.key -> Seq("0.25", "0.9"),
     SelingerConf.CBO_WEIGHT.key -> Seq("0", "0.3", "1"),
     SelingerConf.READ_FOOTER_STATISTICS.switch -> Seq("false"),
     SelingerConf.FOOTER_MAX_FILES.key -> Seq("1"),

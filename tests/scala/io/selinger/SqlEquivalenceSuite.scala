@@ -32,8 +32,7 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
     "broadcasts" -> Seq(SelingerConf.BROADCAST_MAX_BYTES.key -> "1g"),
     "hashes" -> Seq(
       SelingerConf.BROADCAST_MAX_BYTES.key -> "1",
-      SelingerConf.HASH_MEMORY_SHARE.key -> "1.0",
-      "spark.selinger.join.minGain" -> "0"))
+      SelingerConf.HASH_MEMORY_SHARE.key -> "1.0"))
 
   private val changed = mutable.Map.empty[Path, Int].withDefaultValue(0)
   private val vacuous = mutable.Map.empty[Path, Int].withDefaultValue(0)

@@ -97,6 +97,14 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("leaves nothing on a leaf, which queries share") {
+    withFolder { folder =>
+      val df = saved("parquet", folder)
+      statistics(df)
+      assert(Decision.of(leaf(df)).isEmpty)
+    }
+  }
+
   private def withCatalogTable(partitioned: String)(body: DataFrame => Assertion): Assertion = {
     spark.sql(
       s"CREATE TABLE footer_test USING parquet $partitioned AS SELECT id, id % 3 AS p FROM range(30)")
@@ -201,17 +209,14 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
       withConf(rule.switch -> "false") {
         val df = saved("parquet", folder)
         assert(statistics(df).isEmpty)
-        assert(Decision.of(leaf(df)).isEmpty)
+        assert(PlanningPass.current.noted[Decision](leaf(df)).isEmpty)
       }
     }
   }
 
   private def decision(df: DataFrame): Decision = {
     statistics(df)
-    Decision.of(leaf(df)) match {
-      case Seq(decision) => decision
-      case others => fail(s"expected one decision, got $others")
-    }
+    PlanningPass.current.noted[Decision](leaf(df)).getOrElse(fail("nothing was noted"))
   }
 
   test("records what was read (FOOTERS_READ)") {

@@ -23,7 +23,8 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     broadcastLimitBytes = Some(64 * mib),
     totalLimitBytes = 512 * mib,
     hashMemoryShare = 0.4,
-    hashMemoryMargin = 1.5)
+    hashMemoryMargin = 1.5,
+    minGain = 0.25)
 
   private def chooser(limits: JoinLimits, cluster: Cluster = JoinInputs.cluster()) =
     new JoinChoice(cluster, new JoinCost(cluster, JoinCost.calibratedWeight), limits)
@@ -182,7 +183,7 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("Spark's own operator stays where another saves little (STOCK_CHEAP_ENOUGH)") {
     val (left, right) = (side(1000), side(400))
-    assert(choose(left, right, noBroadcast).exists(_._1 != SortMerge))
+    assert(choose(left, right, noBroadcast.copy(minGain = 0)).exists(_._1 != SortMerge))
     assert(
       choose(left, right, noBroadcast, stock = Some(SortMerge))
         .contains((SortMerge, Reason.StockCheapEnough)))
@@ -193,6 +194,19 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(choose(huge, build, noBroadcast, stock = Some(SortMerge)).exists(_._1 == ShuffledHash(BuildRight)))
     val stock = Some(ShuffledHash(BuildLeft))
     assert(choose(huge, huge, noBroadcast, stock = stock).contains((SortMerge, Reason.NothingFits)))
+  }
+
+  test("groups above that outgrow the cache speak for rows sorted by the key") {
+    val (left, right) = (side(2e7, singleKey = true), side(2e6, singleKey = true))
+    val roomy = JoinInputs.cluster(taskMib = 4096)
+    def cost(groups: Double, operator: JoinOperator) = chooser(noBroadcast, roomy)
+      .equiJoin(left, right, None, JoinChoice.GroupsAbove(groups, groups))
+      .candidates
+      .find(_.operator == operator)
+      .map(_.seconds)
+      .get
+    assert(cost(1e9, ShuffledHash(BuildRight)) > cost(1e3, ShuffledHash(BuildRight)))
+    assert(cost(1e9, SortMerge) == cost(1e3, SortMerge))
   }
 
   // ---- invariants ---------------------------------------------------------------------------

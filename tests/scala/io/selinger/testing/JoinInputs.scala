@@ -29,7 +29,8 @@ object JoinInputs {
       shuffleExists: Boolean = false,
       largestTaskShare: Double = 1.0,
       promisedBytes: Double = 0,
-      widthIsKnown: Boolean = true): JoinInput = {
+      widthIsKnown: Boolean = true,
+      singleKey: Boolean = false): JoinInput = {
     val most = high.getOrElse(rows)
     JoinInput(
       estimate(rows, most, if (bounded) Some(most) else None),
@@ -38,6 +39,7 @@ object JoinInputs {
       keyBytes = 16,
       numericKey = true,
       shuffleExists,
+      singleKey,
       promisedBytes,
       largestTaskShare)
   }

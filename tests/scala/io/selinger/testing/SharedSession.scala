@@ -82,6 +82,8 @@ object SharedSession {
       .config("spark.sql.warehouse.dir", warehouse.toString)
       .config("spark.sql.extendedExplainProviders", classOf[SelingerExplain].getName)
       .config("spark.selinger.failOnError", true)
+      // On data as small as that of tests all operators cost about the same.
+      .config("spark.selinger.join.minGain", 0.0)
     extensions.foreach(builder.withExtensions)
     builder.create()
   }

@@ -148,6 +148,17 @@ object SelingerConf {
     "joins",
     "factor")
 
+  val JOIN_MIN_GAIN: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("join.minGain"),
+      0.25,
+      "Share of the cost of Spark's operator that another one must save to replace it: less is " +
+        "within the error of estimates.")(
+      value => value >= 0.0 && value < 1.0,
+      "must be at least 0 and less than 1"),
+    "joins",
+    "share")
+
   // ---- cost ---------------------------------------------------------------------------------
 
   val CBO_WEIGHT: Setting[Double] = Setting(
@@ -200,6 +211,7 @@ object SelingerConf {
     BROADCAST_TOTAL_SHARE,
     HASH_MEMORY_SHARE,
     HASH_MEMORY_MARGIN,
+    JOIN_MIN_GAIN,
     CBO_WEIGHT) ++ rules.map(rule => ruleSwitches(rule.id))
 
   /** The session's switches, read anew at every call. */

@@ -66,7 +66,12 @@ object Decision {
 
   def of(node: TreeNode[_]): Seq[Decision] = node.getTagValue(tag).getOrElse(Nil)
 
-  /** Records what `decision.rule` decided at `node`, in place of what it decided there before. */
-  def record(node: TreeNode[_], decision: Decision): Unit =
-    node.setTagValue(tag, of(node).filterNot(_.rule == decision.rule) :+ decision)
+  /**
+   * Records what `decision.rule` decided at `node`, in place of what it decided there before. Never
+   * on a leaf of a logical plan: plans of several queries share these.
+   */
+  def record(node: TreeNode[_], decision: Decision): Unit = {
+    def same(other: Decision) = other.rule == decision.rule && other.key == decision.key
+    node.setTagValue(tag, of(node).filterNot(same) :+ decision)
+  }
 }

@@ -83,8 +83,10 @@ final class CardinalityEstimator(
         case Alias(child, _) => (child, input.column(child))
         case attribute => (attribute, input.column(attribute))
       }
-      val computed =
-        ValueWidth.of(value, input.columns).map(width => ColumnStatistics(averageBytes = Some(width)))
+      val computed = ValueWidth
+        .of(value, input.columns)
+        .filter(_ > 0)
+        .map(width => ColumnStatistics(averageBytes = Some(width)))
       shown.orElse(computed).map(named.exprId -> _)
     }
     // A projection that keeps all columns as they are keeps the measured width.

@@ -20,8 +20,8 @@ object ValueWidth {
     expression match {
       case fixed if UnsafeRow.isFixedLength(fixed.dataType) => Some(0.0)
       case attribute: Attribute => columns.get(attribute.exprId).flatMap(_.averageBytes)
-      case Literal(null, _) => Some(0.0)
-      case Literal(text: UTF8String, _) => Some(text.numBytes.toDouble)
+      case Literal(null, _) => Some(1.0)
+      case Literal(text: UTF8String, _) => Some(math.max(1.0, text.numBytes.toDouble))
       case _: Lower | _: Upper | _: String2TrimExpression | _: Substring | _: Left | _: Concat |
           _: Coalesce | _: If | _: CaseWhen | _: KnownNotNull =>
         sum(expression.children, columns)

@@ -1,8 +1,8 @@
 package io.selinger.explain
 
 import io.selinger.core.{Decision, Phase}
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LeafNode}
-import org.apache.spark.sql.execution.{CommandResultExec, LeafExecNode, SparkPlan}
+import org.apache.spark.sql.catalyst.plans.logical.Join
+import org.apache.spark.sql.execution.{CommandResultExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 import org.apache.spark.sql.execution.joins.BaseJoinExec
@@ -63,18 +63,10 @@ object PlanDecisions {
     found.values.toSeq
   }
 
-  private def ofNode(plan: SparkPlan): Seq[Decision] = {
-    val own = Decision.of(plan)
-    val linked = plan match {
-      case _: BaseJoinExec if own.isEmpty =>
-        plan.logicalLink.toSeq.collect { case join: Join => join }.flatMap(Decision.of(_))
-      case _: LeafExecNode =>
-        plan.logicalLink.toSeq
-          .flatMap(_.collectLeaves())
-          .collect { case leaf: LeafNode => leaf }
-          .flatMap(Decision.of(_))
-      case _ => Nil
-    }
-    own ++ linked
+  /** Of our own operators, and of joins that were left to Spark. */
+  private def ofNode(plan: SparkPlan): Seq[Decision] = plan match {
+    case _: BaseJoinExec if Decision.of(plan).isEmpty =>
+      plan.logicalLink.toSeq.collect { case join: Join => join }.flatMap(Decision.of(_))
+    case _ => Decision.of(plan)
   }
 }

@@ -61,7 +61,7 @@ object FooterStatistics {
       case Some(_) => Reason.FootersRead
     }
     val rows = answer.statistics.map(s => Evidence("rows", s.rows.value, "rows", s.rows.origin))
-    Decision.record(
+    PlanningPass.current.note(
       relation.plan,
       Decision(
         rule = info.id,

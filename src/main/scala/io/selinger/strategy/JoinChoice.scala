@@ -64,6 +64,7 @@ final case class JoinInput(
  * What the query, its user and Spark's operators allow.
  *
  * @param broadcastLimitBytes of one build side; none where the user forbids broadcasts
+ * @param minGain share of the cost of Spark's operator that another one must save
  * @param totalLimitBytes of all broadcasts of the query
  */
 final case class JoinLimits(
@@ -73,7 +74,8 @@ final case class JoinLimits(
     broadcastLimitBytes: Option[Double],
     totalLimitBytes: Double,
     hashMemoryShare: Double,
-    hashMemoryMargin: Double)
+    hashMemoryMargin: Double,
+    minGain: Double)
 
 /**
  * The choice among join operators, as a pure function of estimates, costs and limits.
@@ -147,7 +149,7 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
     candidates.headOption.map { cheapest =>
       candidates
         .find(c => stock.contains(c.operator))
-        .filter(_.seconds * leastGain <= cheapest.seconds)
+        .filter(_.seconds * (1.0 - limits.minGain) <= cheapest.seconds)
         .map(_.copy(reason = Reason.StockCheapEnough))
         .filter(_.operator != cheapest.operator)
         .getOrElse(cheapest)
@@ -212,9 +214,6 @@ object JoinChoice {
 
   /** Spark refuses to broadcast more rows than this. */
   private val mostBroadcastRows = 512000000.0
-
-  /** Share of the cost of Spark's choice below which another one is worth the change. */
-  private val leastGain = 0.75
 
   /** How far above our limit an estimate must be before it overrules a broadcast of Spark's. */
   private val stockMargin = 4.0

@@ -142,10 +142,12 @@ final class SelectJoinOperator(session: SparkSession)
         chosen = Some(best.operator.label),
         stock = stock.map(_.label),
         evidence = evidence,
-        setting = Some(settingFor(best.reason)))
+        setting = settingOf(best.reason))
       // On the logical join for advise mode, on the operator so that a re-plan leaves it alone.
-      Decision.record(join, decision)
-      plans.foreach(Decision.record(_, decision))
+      (decision +: informed(join)).foreach { made =>
+        Decision.record(join, made)
+        plans.foreach(Decision.record(_, made))
+      }
       plans
     }
   }
@@ -158,20 +160,23 @@ final class SelectJoinOperator(session: SparkSession)
     // What was decided before a side was broadcast says more than that it has been.
     val settled = reason == Reason.BroadcastStage && Decision.of(join).exists(_.rule == info.id)
     if (!settled) {
-      Decision.record(
-        join,
-        Decision(
-          rule = info.id,
-          node = NodeText.of(join),
-          key = NodeText.key(join),
-          outcome = Outcome.Declined,
-          reason = reason,
-          phase = phase,
-          evidence = evidence,
-          setting = Some(settingFor(reason))))
+      val decision = Decision(
+        rule = info.id,
+        node = NodeText.of(join),
+        key = NodeText.key(join),
+        outcome = Outcome.Declined,
+        reason = reason,
+        phase = phase,
+        evidence = evidence,
+        setting = settingOf(reason))
+      (decision +: informed(join)).foreach(Decision.record(join, _))
     }
     Nil
   }
+
+  /** What was read about the leaves of a join. Leaves are shared among queries, so it is kept here. */
+  private def informed(join: Join): Seq[Decision] =
+    join.collectLeaves().flatMap(leaf => PlanningPass.current.noted[Decision](leaf))
 
   /** What Spark's own strategy makes of a join. */
   private def planned(join: Join): Seq[SparkPlan] = session.sessionState.planner.JoinSelection(join)
@@ -250,7 +255,8 @@ final class SelectJoinOperator(session: SparkSession)
       broadcastLimitBytes = JoinSettings.broadcastLimit(phase, cluster),
       totalLimitBytes = SelingerConf.BROADCAST_TOTAL_SHARE.value * cluster.smallerHeapBytes,
       hashMemoryShare = SelingerConf.HASH_MEMORY_SHARE.value,
-      hashMemoryMargin = SelingerConf.HASH_MEMORY_MARGIN.value)
+      hashMemoryMargin = SelingerConf.HASH_MEMORY_MARGIN.value,
+      minGain = SelingerConf.JOIN_MIN_GAIN.value)
   }
 
   private def promise(
@@ -338,13 +344,21 @@ object SelectJoinOperator {
     }
   }
 
+  /** The setting that would change the outcome; none where only other data would. */
+  private def settingOf(reason: Reason): Option[String] = reason match {
+    case Reason.NoStatistics =>
+      val footers = SelingerConf.READ_FOOTER_STATISTICS
+      Option.unless(SelingerConf.switches.enabled(footers))(footers.switch)
+    case other => Some(settingFor(other))
+  }
+
   private def settingFor(reason: Reason): String = reason match {
     case Reason.BroadcastCheapest | Reason.NestedLoopFits | Reason.NestedLoopTooLarge =>
       SelingerConf.BROADCAST_MAX_BYTES.key
     case Reason.HashBuildCheapest | Reason.NothingFits => SelingerConf.HASH_MEMORY_SHARE.key
-    case Reason.SortMergeCheapest | Reason.StockCheapEnough => SelingerConf.CBO_WEIGHT.key
+    case Reason.SortMergeCheapest => SelingerConf.CBO_WEIGHT.key
+    case Reason.StockCheapEnough => SelingerConf.JOIN_MIN_GAIN.key
     case Reason.UserThreshold => SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key
-    case Reason.NoStatistics => SelingerConf.READ_FOOTER_STATISTICS.switch
     case _ => SelingerConf.SELECT_JOIN_OPERATOR.switch
   }
 

@@ -2,10 +2,20 @@ lazy val line = settingKey[SparkLine]("the Spark line that is built (environment
 
 // Spark reads Java internals; these are the flags that its own launcher passes on Java 17.
 val javaModules = Seq(
-  "java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect", "java.base/java.io",
-  "java.base/java.net", "java.base/java.nio", "java.base/java.util", "java.base/java.util.concurrent",
-  "java.base/java.util.concurrent.atomic", "java.base/jdk.internal.ref", "java.base/sun.nio.ch",
-  "java.base/sun.nio.cs", "java.base/sun.security.action", "java.base/sun.util.calendar",
+  "java.base/java.lang",
+  "java.base/java.lang.invoke",
+  "java.base/java.lang.reflect",
+  "java.base/java.io",
+  "java.base/java.net",
+  "java.base/java.nio",
+  "java.base/java.util",
+  "java.base/java.util.concurrent",
+  "java.base/java.util.concurrent.atomic",
+  "java.base/jdk.internal.ref",
+  "java.base/sun.nio.ch",
+  "java.base/sun.nio.cs",
+  "java.base/sun.security.action",
+  "java.base/sun.util.calendar",
   "java.security.jgss/sun.security.krb5"
 ).map(module => s"--add-opens=$module=ALL-UNNAMED")
 
@@ -19,8 +29,19 @@ lazy val selinger = (project in file("."))
     scalaVersion := line.value.scala,
     target := baseDirectory.value / "target" / s"spark-${line.value.name}",
     scalacOptions ++= Seq(
-      "-encoding", "UTF-8", "-release", "17", "-deprecation", "-feature", "-unchecked",
-      "-Xlint", "-Wunused", "-Wdead-code", "-Wvalue-discard", "-Werror"),
+      "-encoding",
+      "UTF-8",
+      "-release",
+      "17",
+      "-deprecation",
+      "-feature",
+      "-unchecked",
+      "-Xlint",
+      "-Wunused",
+      "-Wdead-code",
+      "-Wvalue-discard",
+      "-Werror"
+    ),
     // Spark's jars hold another Scala library of the same version; let sbt's own be the only one.
     Compile / unmanagedJars ++= SparkLines
       .jars(baseDirectory.value, line.value)
@@ -34,7 +55,8 @@ lazy val selinger = (project in file("."))
     libraryDependencies ++= Seq(
       "org.scalatest" %% "scalatest" % "3.2.19" % Test,
       "org.scalatestplus" %% "scalacheck-1-18" % "3.2.19.0" % Test,
-      "com.tngtech.archunit" % "archunit" % "1.4.1" % Test),
+      "com.tngtech.archunit" % "archunit" % "1.4.1" % Test
+    ),
     // What the jar says of itself: the version from version.sbt and the line it was compiled for.
     Compile / sourceGenerators += Def.task {
       val out = (Compile / sourceManaged).value / "io" / "selinger" / "BuildInfo.scala"
@@ -48,7 +70,8 @@ lazy val selinger = (project in file("."))
            |  val sparkLine: String = "${line.value.name}"
            |  val sparkVersion: String = "${line.value.spark}"
            |}
-           |""".stripMargin)
+           |""".stripMargin
+      )
       Seq(out)
     }.taskValue,
     Compile / packageBin / artifactPath :=
@@ -57,8 +80,12 @@ lazy val selinger = (project in file("."))
     Test / fork := true,
     Test / parallelExecution := false,
     Test / javaOptions ++= javaModules ++ Seq(
-      "-Xmx3g", "-XX:+IgnoreUnrecognizedVMOptions", "-Dio.netty.tryReflectionSetAccessible=true",
-      "-Duser.timezone=UTC", "-Dspark.ui.enabled=false",
-      s"-Dselinger.root=${baseDirectory.value}"),
-    Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF"),
+      "-Xmx3g",
+      "-XX:+IgnoreUnrecognizedVMOptions",
+      "-Dio.netty.tryReflectionSetAccessible=true",
+      "-Duser.timezone=UTC",
+      "-Dspark.ui.enabled=false",
+      s"-Dselinger.root=${baseDirectory.value}"
+    ),
+    Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF")
   )

@@ -20,7 +20,9 @@ object SparkLines {
     val line = fields(lines.getOrElse(
       name,
       throw new MessageOnlyException(
-        s"SPARK=$name is not a supported Spark line; choose one of ${lines.keys.mkString(", ")}")))
+        s"SPARK=$name is not a supported Spark line; choose one of ${lines.keys.mkString(", ")}"
+      )
+    ))
     SparkLine(name, text(line("spark")), text(line("scala")), items(line("shims")).map(text))
   }
 
@@ -46,7 +48,8 @@ object SparkLines {
     val found = folders.flatMap(folder => (folder * "*.jar").get)
     if (found.isEmpty) {
       throw new MessageOnlyException(
-        s"No Spark ${line.spark} to compile against: run `make setup SPARK=${line.name}` first, or set SPARK_HOME.")
+        s"No Spark ${line.spark} to compile against: run `make setup SPARK=${line.name}` first, or set SPARK_HOME."
+      )
     }
     found
   }

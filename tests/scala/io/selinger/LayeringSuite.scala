@@ -100,7 +100,8 @@ class LayeringSuite extends AnyFunSuite {
       "SelingerExtension$.warned",
       "FooterStore$.current",
       "FooterStore$.inFlight",
-      "PlanningPass$.passes")
+      "PlanningPass$.passes"
+    )
 
   private val mutableTypes = Seq(
     "java.util.concurrent.",
@@ -108,7 +109,8 @@ class LayeringSuite extends AnyFunSuite {
     "scala.collection.mutable.",
     "com.google.common.cache.",
     "java.util.HashMap",
-    "java.util.Map")
+    "java.util.Map"
+  )
 
   private def isMutable(field: JavaField): Boolean = {
     val lazyState = field.getName.startsWith("bitmap$")

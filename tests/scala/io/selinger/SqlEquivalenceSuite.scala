@@ -26,13 +26,16 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
   // Spark takes the files for large, and sorts.
   private val base = Seq(
     "spark.sql.sources.fileCompressionFactor" -> "1000000",
-    "spark.sql.shuffle.partitions" -> "2")
+    "spark.sql.shuffle.partitions" -> "2"
+  )
 
   private val variants: Map[String, Seq[(String, String)]] = Map(
     "broadcasts" -> Seq(SelingerConf.BROADCAST_MAX_BYTES.key -> "1g"),
     "hashes" -> Seq(
       SelingerConf.BROADCAST_MAX_BYTES.key -> "1",
-      SelingerConf.HASH_MEMORY_SHARE.key -> "1.0"))
+      SelingerConf.HASH_MEMORY_SHARE.key -> "1.0"
+    )
+  )
 
   private val changed = mutable.Map.empty[Path, Int].withDefaultValue(0)
   private val vacuous = mutable.Map.empty[Path, Int].withDefaultValue(0)
@@ -51,7 +54,8 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
     val text = Files.readString(file)
     val mode = base ++ Seq(
       "spark.sql.adaptive.enabled" -> adaptive.toString,
-      "spark.sql.ansi.enabled" -> ansi.toString)
+      "spark.sql.ansi.enabled" -> ansi.toString
+    )
     val (expected, stockJoins) = withConf(mode :+ (SelingerConf.MODE.key -> "off"): _*)(run(text))
     variants.foreach { case (name, settings) =>
       val (found, joins) = withConf(mode ++ settings: _*)(run(text))

@@ -63,7 +63,8 @@ object SelingerExtension {
     else
       Some(
         s"this jar was built for Spark ${BuildInfo.sparkLine} and runs on Spark $version; " +
-          s"use selinger-spark-$line.jar, if there is one, or another Spark")
+          s"use selinger-spark-$line.jar, if there is one, or another Spark"
+      )
   }
 
   private def warnOnce(reason: String): Unit = synchronized {

@@ -24,7 +24,9 @@ class SettingsSuite extends AnyFunSuite with SharedSession {
 
   test("every setting of the object is in `all`, once") {
     val declared = SelingerConf.getClass.getMethods
-      .filter(method => method.getReturnType == classOf[Setting[_]] && method.getParameterCount == 0)
+      .filter(method =>
+        method.getReturnType == classOf[Setting[_]] && method.getParameterCount == 0
+      )
       .map(_.invoke(SelingerConf).asInstanceOf[Setting[_]].key)
     assert((declared ++ rules.map(_.switch)).toSet == all.map(_.key).toSet)
     assert(all.map(_.key).distinct.size == all.size)
@@ -66,7 +68,8 @@ class SettingsSuite extends AnyFunSuite with SharedSession {
     "join.hashMemoryShare" -> "NaN" -> "must be greater than 0 and at most 1",
     "join.hashMemoryMargin" -> "0.5" -> "must be at least 1",
     "cbo.weight" -> "1.1" -> "must be between 0 and 1",
-    "selectJoinOperator.enabled" -> "no!" -> "boolean")
+    "selectJoinOperator.enabled" -> "no!" -> "boolean"
+  )
 
   refused.foreach { case ((name, value), message) =>
     test(s"SET spark.selinger.$name=$value raises and changes nothing") {

@@ -21,7 +21,8 @@ class GuardSuite extends AnyFunSuite with SharedSession {
     "an Exception" -> (() => throw new IllegalStateException("boom")),
     "an AssertionError" -> (() => throw new AssertionError("boom")),
     "a NoSuchMethodError" -> (() => throw new NoSuchMethodError("boom")),
-    "a LinkageError" -> (() => throw new LinkageError("boom")))
+    "a LinkageError" -> (() => throw new LinkageError("boom"))
+  )
 
   private def useUp(ms: Long): Unit = PlanningPass.start().timed(Thread.sleep(ms))
 
@@ -57,7 +58,8 @@ class GuardSuite extends AnyFunSuite with SharedSession {
 
     test(s"failOnError lets $name through") {
       val error = intercept[Throwable](
-        ruleOf(FixedSwitches(failOnError = true))(_ => raise())(freshPlan()))
+        ruleOf(FixedSwitches(failOnError = true))(_ => raise())(freshPlan())
+      )
       assert(error.getMessage == "boom")
     }
   }
@@ -234,8 +236,8 @@ object GuardSuite {
       mode: Mode = Mode.On,
       isEnabled: Boolean = true,
       failOnError: Boolean = false,
-      budgetMs: Long = 60000L)
-      extends Switches {
+      budgetMs: Long = 60000L
+  ) extends Switches {
     override def enabled(rule: RuleInfo): Boolean = isEnabled
   }
 
@@ -247,7 +249,8 @@ object GuardSuite {
   private def strategyOf(
       switches: Switches,
       concerned: LogicalPlan => Boolean = _.isInstanceOf[LocalRelation],
-      atStart: () => Unit = () => ())(body: LogicalPlan => Seq[SparkPlan]): GuardedStrategy =
+      atStart: () => Unit = () => ()
+  )(body: LogicalPlan => Seq[SparkPlan]): GuardedStrategy =
     new GuardedStrategy(rule, switches) {
       override protected def begin(root: LogicalPlan): Unit = atStart()
       override protected def concerns(plan: LogicalPlan): Boolean = concerned(plan)

@@ -11,7 +11,8 @@ class OriginSuite extends AnyFunSuite {
   test("the list here is the whole family, with unique labels") {
     assert(
       bestFirst.map(_.toString).toSet ==
-        typeOf[Origin].typeSymbol.asClass.knownDirectSubclasses.map(_.name.toString))
+        typeOf[Origin].typeSymbol.asClass.knownDirectSubclasses.map(_.name.toString)
+    )
     assert(bestFirst.map(_.label).distinct.size == bestFirst.size)
   }
 

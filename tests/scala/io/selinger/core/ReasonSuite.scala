@@ -22,7 +22,10 @@ class ReasonSuite extends AnyFunSuite {
   test("sentences continue a line: lower case, no full stop") {
     Reason.all.foreach { reason =>
       val first = reason.sentence.takeWhile(!_.isWhitespace)
-      assert(first.head.isLower || first.forall(_.isUpper) || first.startsWith("Spark"), reason.code)
+      assert(
+        first.head.isLower || first.forall(_.isUpper) || first.startsWith("Spark"),
+        reason.code
+      )
       assert(!reason.sentence.endsWith("."), reason.code)
     }
   }
@@ -34,7 +37,8 @@ class ReasonSuite extends AnyFunSuite {
       Outcome.Advised,
       Outcome.Declined,
       Outcome.Failed,
-      Outcome.Informed)
+      Outcome.Informed
+    )
     assert(outcomes.map(_.toString).toSet == family[Outcome])
     assert(outcomes.map(_.label).distinct.size == outcomes.size)
     assert(Phase.Static.label != Phase.Adaptive.label)
@@ -43,7 +47,8 @@ class ReasonSuite extends AnyFunSuite {
   test("the first unmet precondition gives the reason, in the order given") {
     val conditions = Seq(
       Precondition[Int](Reason.StreamingPlan)(_ > 0),
-      Precondition[Int](Reason.NoStatistics)(_ > 10))
+      Precondition[Int](Reason.NoStatistics)(_ > 10)
+    )
     assert(Precondition.firstUnmet(conditions, -1).contains(Reason.StreamingPlan))
     assert(Precondition.firstUnmet(conditions, 5).contains(Reason.NoStatistics))
     assert(Precondition.firstUnmet(conditions, 11).isEmpty)

@@ -42,7 +42,8 @@ class ClusterSuite extends AnyFunSuite with SharedSession {
       2,
       "spark.executor.instances" -> "5",
       "spark.executor.cores" -> "4",
-      "spark.executor.memory" -> "8g")
+      "spark.executor.memory" -> "8g"
+    )
     assert(found.executors == 5 && found.slots == 20)
     assert(found.executorHeapBytes == 8 * gib && found.smallerHeapBytes == 2 * gib)
   }
@@ -52,7 +53,8 @@ class ClusterSuite extends AnyFunSuite with SharedSession {
       "yarn",
       2,
       "spark.executor.instances" -> "2",
-      "spark.executor.cores" -> cores.toString).taskMemoryBytes
+      "spark.executor.cores" -> cores.toString
+    ).taskMemoryBytes
     assert(memory(1) > 0 && memory(1) > memory(4))
   }
 
@@ -73,7 +75,8 @@ class ClusterSuite extends AnyFunSuite with SharedSession {
       2,
       "spark.executor.cores" -> "1",
       "spark.memory.offHeap.enabled" -> "true",
-      "spark.memory.offHeap.size" -> "4g")
+      "spark.memory.offHeap.size" -> "4g"
+    )
     assert(found.taskMemoryBytes > 2 * gib && found.taskMemoryBytes <= 4 * gib)
   }
 

@@ -15,14 +15,26 @@ class HashTableSuite extends AnyFunSuite with SharedSession {
   // into a long and others; enough rows that a table's fixed pages do not matter.
   private val shapes: Seq[(String, Long, Seq[String], String)] = Seq(
     ("a bigint key alone", 300000L, Seq("id AS k"), "k"),
-    ("an int key and numbers", 200000L, Seq("cast(id AS int) AS k", "id * 2 AS v", "id / 3.0D AS w"), "k"),
-    ("two int keys", 200000L, Seq("cast(id AS int) AS k", "cast(id AS int) AS l", "id AS v"), "k,l"),
+    (
+      "an int key and numbers",
+      200000L,
+      Seq("cast(id AS int) AS k", "id * 2 AS v", "id / 3.0D AS w"),
+      "k"
+    ),
+    (
+      "two int keys",
+      200000L,
+      Seq("cast(id AS int) AS k", "cast(id AS int) AS l", "id AS v"),
+      "k,l"
+    ),
     ("a key with many duplicates", 200000L, Seq("id % 1000 AS k", "id AS v"), "k"),
-    ("a bigint key and text", 200000L, Seq("id AS k", "repeat('x', 40) AS s"), "k"))
+    ("a bigint key and text", 200000L, Seq("id AS k", "repeat('x', 40) AS s"), "k")
+  )
 
   private def predicted(rows: Long, columns: Seq[String], key: String): Double = {
     val output = Plans.execution(spark.range(rows).selectExpr(columns: _*)).optimizedPlan.output
-    val keys = HashJoin.rewriteKeyExpr(key.split(',').toSeq.map(name => output.find(_.name == name).get))
+    val keys =
+      HashJoin.rewriteKeyExpr(key.split(',').toSeq.map(name => output.find(_.name == name).get))
     val types = keys.map(_.dataType)
     val statistics = output.filter(_.name == "s").map { column =>
       column.exprId -> ColumnStatistics(averageBytes = Some(40))
@@ -31,15 +43,20 @@ class HashTableSuite extends AnyFunSuite with SharedSession {
       rows.toDouble,
       RowSize.of(output, statistics.toMap),
       RowSize.ofTypes(types),
-      types == Seq(LongType))
+      types == Seq(LongType)
+    )
   }
 
   /** Bytes that Spark itself reports of a table that it has built. */
   private def actual(rows: Long, columns: Seq[String], key: String, hint: String): Double = {
     spark.range(rows).selectExpr(columns: _*).createOrReplaceTempView("build")
-    spark.range(0, 10).selectExpr("id AS k", "cast(id AS int) AS l").createOrReplaceTempView("probe")
+    spark.range(
+      0,
+      10
+    ).selectExpr("id AS k", "cast(id AS int) AS l").createOrReplaceTempView("probe")
     val df = spark.sql(
-      s"SELECT /*+ $hint(build) */ * FROM probe JOIN build USING (${key.replace(",", ", ")})")
+      s"SELECT /*+ $hint(build) */ * FROM probe JOIN build USING (${key.replace(",", ", ")})"
+    )
     df.collect()
     Plans
       .physical(df)
@@ -51,10 +68,9 @@ class HashTableSuite extends AnyFunSuite with SharedSession {
       .toDouble
   }
 
-  for ((name, rows, columns, key) <- shapes; hint <- Seq("BROADCAST", "SHUFFLE_HASH")) {
+  for ((name, rows, columns, key) <- shapes; hint <- Seq("BROADCAST", "SHUFFLE_HASH"))
     test(s"$name ($hint)") {
       val ratio = predicted(rows, columns, key) / actual(rows, columns, key, hint)
       assert(ratio >= 0.5 && ratio <= 2.5, "of what Spark takes")
     }
-  }
 }

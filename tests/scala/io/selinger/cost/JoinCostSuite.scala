@@ -7,13 +7,17 @@ import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
 class JoinCostSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
-  private def cost(weight: Double = JoinCost.calibratedWeight, cluster: Cluster = JoinInputs.cluster()) =
+  private def cost(
+      weight: Double = JoinCost.calibratedWeight,
+      cluster: Cluster = JoinInputs.cluster()
+  ) =
     new JoinCost(cluster, weight)
 
   private val operators: Seq[(String, (JoinCost, JoinSide, JoinSide) => Double)] = Seq(
     "broadcast hash" -> (_.broadcastHash(_, _)),
     "shuffled hash" -> (_.shuffledHash(_, _)),
-    "sort-merge" -> (_.sortMerge(_, _)))
+    "sort-merge" -> (_.sortMerge(_, _))
+  )
 
   private val sides: Gen[JoinSide] = for {
     rows <- Gen.oneOf(Gen.const(0.0), Gen.choose(0.0, 12.0).map(math.pow(10, _)))
@@ -34,7 +38,12 @@ class JoinCostSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
         val before = seconds(cost(), build, stream)
         def larger(side: JoinSide) = side.copy(rows = side.rows * factor)
         def wider(side: JoinSide) = side.copy(rowBytes = side.rowBytes * factor)
-        Seq(larger(build) -> stream, build -> larger(stream), wider(build) -> stream, build -> wider(stream))
+        Seq(
+          larger(build) -> stream,
+          build -> larger(stream),
+          wider(build) -> stream,
+          build -> wider(stream)
+        )
           .foreach { case (b, s) => assert(seconds(cost(), b, s) >= before) }
       }
     }
@@ -43,7 +52,8 @@ class JoinCostSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       forAll(sides, sides) { (build, stream) =>
         assert(
           seconds(cost(cluster = JoinInputs.cluster(slots = 64)), build, stream) <=
-            seconds(cost(cluster = JoinInputs.cluster(slots = 4)), build, stream))
+            seconds(cost(cluster = JoinInputs.cluster(slots = 4)), build, stream)
+        )
       }
     }
   }
@@ -58,7 +68,9 @@ class JoinCostSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(cost().broadcastHash(shuffled(small), big) == cost().broadcastHash(small, big))
   }
 
-  test("broadcasting a small side costs less than shuffling a big one; the other way round it costs more") {
+  test(
+    "broadcasting a small side costs less than shuffling a big one; the other way round it costs more"
+  ) {
     assert(cost().broadcastHash(small, big) < cost().shuffledHash(small, big))
     assert(cost().broadcastHash(big, small) > cost().shuffledHash(small, big))
   }
@@ -78,7 +90,8 @@ class JoinCostSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("the weight shifts rows against bytes") {
     val narrow = JoinSide(1e8, 16, shuffleExists = false)
     val wide = JoinSide(1e5, 16000, shuffleExists = false)
-    def ratio(weight: Double) = cost(weight).sortMerge(narrow, narrow) / cost(weight).sortMerge(wide, wide)
+    def ratio(weight: Double) =
+      cost(weight).sortMerge(narrow, narrow) / cost(weight).sortMerge(wide, wide)
     assert(ratio(1.0) > ratio(0.7))
     assert(ratio(0.7) > ratio(0.1))
   }
@@ -87,6 +100,9 @@ class JoinCostSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val wide = big.copy(rowBytes = 6400)
     assert(cost(1.0).sortMerge(wide, wide) == cost(1.0).sortMerge(big, big))
     val many = big.copy(rows = big.rows * 10, rowBytes = big.rowBytes / 10)
-    assert(math.abs(cost(0.0).shuffledHash(many, many) / cost(0.0).shuffledHash(big, big) - 1) < 1e-9)
+    assert(math.abs(cost(0.0).shuffledHash(many, many) / cost(0.0).shuffledHash(
+      big,
+      big
+    ) - 1) < 1e-9)
   }
 }

@@ -18,7 +18,8 @@ class GeneratedDocsSuite extends AnyFunSuite {
           Seq("setting", "default", "unit", "meaning"),
           SelingerConf.all.filter(_.category == category).map { setting =>
             Seq(s"`${setting.key}`", s"`${setting.default}`", setting.unit, setting.doc)
-          })
+          }
+        )
     }
     val intro = Seq(
       notice,
@@ -27,7 +28,8 @@ class GeneratedDocsSuite extends AnyFunSuite {
       "",
       "Set them anywhere a Spark conf can be set: `SET key = value`, `spark.conf.set`, `--conf`, or",
       "`selinger.settings(spark, …)` in Python. They are read whenever a query is planned, so they work",
-      "at once. `SELECT * FROM selinger_settings()` shows the values of a session.")
+      "at once. `SELECT * FROM selinger_settings()` shows the values of a session."
+    )
     (intro ++ tables).mkString("", "\n", "\n")
   }
 
@@ -38,21 +40,25 @@ class GeneratedDocsSuite extends AnyFunSuite {
       "# Rules and reasons",
       "",
       "`SELECT * FROM selinger_rules()` shows the rules with their switches in a session.",
-      "")
+      ""
+    )
     val ruleTable = table(
       Seq("rule", "kind", "called", "switch", "what it does"),
       SelingerConf.rules.map { rule =>
         Seq(s"`${rule.id}`", rule.kind, rule.hook, s"`${rule.switch}`", rule.description)
-      })
+      }
+    )
     val reasons = Seq(
       "",
       "## Reason codes",
       "",
       "Each decision in explain carries one of these codes. Codes are never renamed.",
-      "")
+      ""
+    )
     val reasonTable = table(
       Seq("code", "meaning"),
-      Reason.all.map(reason => Seq(s"`${reason.code}`", reason.sentence)))
+      Reason.all.map(reason => Seq(s"`${reason.code}`", reason.sentence))
+    )
     (intro ++ ruleTable ++ reasons ++ reasonTable).mkString("", "\n", "\n")
   }
 

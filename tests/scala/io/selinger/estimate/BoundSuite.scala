@@ -32,7 +32,8 @@ class BoundSuite extends AnyFunSuite with SharedSession {
     "SELECT a.id FROM range(50) a JOIN range(20, 90) b ON a.id = b.id",
     "SELECT k, (SELECT max(d.id) FROM dims d WHERE d.k = dupes.k) FROM dupes",
     "SELECT k FROM dims INTERSECT SELECT k FROM dupes",
-    "SELECT k FROM dims EXCEPT ALL SELECT k FROM dupes")
+    "SELECT k FROM dims EXCEPT ALL SELECT k FROM dupes"
+  )
 
   private def check(text: String): Unit = {
     PlanningPass.start()

@@ -125,7 +125,8 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       fact.a.as("x"),
       fact.a.cast(LongType).as("wide"),
       fact.b.cast(IntegerType).as("narrow"),
-      (fact.a + 1).as("computed"))
+      (fact.a + 1).as("computed")
+    )
     val columns = renamed.output.map(column => estimate(renamed).columns.get(column.exprId))
     assert(columns.take(2).forall(_.flatMap(_.distinct).contains(100.0)))
     assert(columns.drop(2).forall(_.flatMap(_.distinct).isEmpty))
@@ -140,7 +141,9 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("groups of unknown keys are a guess, at most every row") {
     val groups = estimate(fact.plan.groupBy(fact.s)(fact.s))
-    assert(groups.rows.origin == Origin.Default && groups.rows.value <= 10000 && groups.rows.value > 0)
+    assert(
+      groups.rows.origin == Origin.Default && groups.rows.value <= 10000 && groups.rows.value > 0
+    )
   }
 
   test("DISTINCT is an aggregate by all columns") {
@@ -192,7 +195,13 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("lists are of unknown length") {
     val list = AttributeReference("x", IntegerType)()
     val exploded = Generate(
-      Explode(CreateArray(Seq(fact.a, fact.a))), Nil, outer = false, None, Seq(list), fact.plan)
+      Explode(CreateArray(Seq(fact.a, fact.a))),
+      Nil,
+      outer = false,
+      None,
+      Seq(list),
+      fact.plan
+    )
     assert(estimate(exploded).bound.isEmpty)
     assert(estimate(exploded).rows.origin == Origin.Default)
   }
@@ -203,7 +212,8 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       fact.plan.repartition(7),
       fact.plan.subquery("f"),
       RebalancePartitions(Nil, fact.plan),
-      ReturnAnswer(fact.plan)).foreach { plan =>
+      ReturnAnswer(fact.plan)
+    ).foreach { plan =>
       assert(estimate(plan).rows == estimate(fact.plan).rows)
       assert(estimate(plan).bound.contains(10000.0))
     }
@@ -223,7 +233,8 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       blind.plan.groupBy(blind.a)(blind.a),
       joined(Inner, fact, blind),
       joined(LeftSemi, fact, blind),
-      Distinct(blind.plan)).foreach { plan =>
+      Distinct(blind.plan)
+    ).foreach { plan =>
       assert(Estimates.estimate(plan, fact, blind).isEmpty)
     }
   }
@@ -259,7 +270,8 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   implicit override val generatorDrivenConfig: PropertyCheckConfiguration =
     PropertyCheckConfiguration(minSuccessful = 300, sizeRange = 5)
 
-  private val joinTypes = Seq(Inner, Cross, LeftOuter, RightOuter, FullOuter, LeftSemi, LeftAnti, LeftSingle)
+  private val joinTypes =
+    Seq(Inner, Cross, LeftOuter, RightOuter, FullOuter, LeftSemi, LeftAnti, LeftSingle)
 
   /** A plan with columns a, b, s over some of these relations. */
   private def plans(relations: Seq[Relation], depth: Int): Gen[LogicalPlan] = {
@@ -267,7 +279,8 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     if (depth == 0) leaf
     else {
       val inner = plans(relations, depth - 1)
-      def filtered = for (plan <- inner; condition <- Estimates.predicate(plan.output.take(3), 1)) yield plan.where(condition)
+      def filtered = for (plan <- inner; condition <- Estimates.predicate(plan.output.take(3), 1))
+        yield plan.where(condition)
       def join = for {
         left <- inner
         // An instance of its own, as a self join has it.
@@ -281,18 +294,19 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
         val plan = Join(left, right, kind, (keys ++ others).reduceOption(And(_, _)), JoinHint.NONE)
         plan.select(plan.output.take(3): _*)
       }
-      def others = for (plan <- inner; other <- inner; n <- Gen.choose(0, 100); i <- Gen.choose(0, 6)) yield {
-        val columns = plan.output.take(3)
-        i match {
-          case 0 => plan.limit(n)
-          case 1 => Distinct(plan)
-          case 2 => plan.groupBy(columns: _*)(columns: _*)
-          case 3 => Union(plan.select(columns: _*), other.select(other.output.take(3): _*))
-          case 4 => Offset(Literal(n), plan)
-          case 5 => Sample(0, n / 100.0, withReplacement = false, 1L, plan)
-          case _ => plan.orderBy(columns.head.asc)
+      def others =
+        for (plan <- inner; other <- inner; n <- Gen.choose(0, 100); i <- Gen.choose(0, 6)) yield {
+          val columns = plan.output.take(3)
+          i match {
+            case 0 => plan.limit(n)
+            case 1 => Distinct(plan)
+            case 2 => plan.groupBy(columns: _*)(columns: _*)
+            case 3 => Union(plan.select(columns: _*), other.select(other.output.take(3): _*))
+            case 4 => Offset(Literal(n), plan)
+            case 5 => Sample(0, n / 100.0, withReplacement = false, 1L, plan)
+            case _ => plan.orderBy(columns.head.asc)
+          }
         }
-      }
       Gen.frequency(3 -> filtered, 4 -> join, 2 -> others, 1 -> leaf)
     }
   }
@@ -303,7 +317,9 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       plan <- plans(relations, 4)
     } yield (relations, plan)
     forAll(cases) { case (relations, plan) =>
-      Estimates.estimate(plan, relations: _*).flatMap(Estimates.problem).foreach(p => fail(s"$p\n$plan"))
+      Estimates.estimate(plan, relations: _*).flatMap(Estimates.problem).foreach(p =>
+        fail(s"$p\n$plan")
+      )
     }
   }
 }

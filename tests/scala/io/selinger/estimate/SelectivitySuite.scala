@@ -19,13 +19,15 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   private val relation = Estimates.counted(
     1000,
     a = evenly(0, 99),
-    b = ColumnStatistics(nullFraction = Some(0.5), min = Some(0), max = Some(10)))
+    b = ColumnStatistics(nullFraction = Some(0.5), min = Some(0), max = Some(10))
+  )
   import relation.{a, b, s}
 
   private val input = relation.estimate.get
 
   private def share(predicate: Expression): Double = Selectivity.of(predicate, input).expected
-  private def filtered(predicates: Expression*): PlanEstimate = Selectivity.filter(input, predicates)
+  private def filtered(predicates: Expression*): PlanEstimate =
+    Selectivity.filter(input, predicates)
 
   test("equality keeps one of the distinct values") {
     assert(share(a === 5) === 0.01)
@@ -81,12 +83,13 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("without statistics a guess, with a surprise of everything") {
-    Seq(s === "x", s < "x", s.like("x%"), s.startsWith("x"), Rand(Literal(1L)) < 0.5).foreach { guess =>
-      val selectivity = Selectivity.of(guess, input)
-      assert(selectivity.origin == Origin.Default)
-      assert(selectivity.expected > 0 && selectivity.expected < 1)
-      assert(selectivity.high == 1.0)
-      assert(filtered(guess).high == input.high)
+    Seq(s === "x", s < "x", s.like("x%"), s.startsWith("x"), Rand(Literal(1L)) < 0.5).foreach {
+      guess =>
+        val selectivity = Selectivity.of(guess, input)
+        assert(selectivity.origin == Origin.Default)
+        assert(selectivity.expected > 0 && selectivity.expected < 1)
+        assert(selectivity.high == 1.0)
+        assert(filtered(guess).high == input.high)
     }
   }
 
@@ -150,7 +153,10 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("a cast between numbers stays on the axis") {
     assert(filtered(a.cast(LongType) < 25L).rows.value / 1000 === 0.25)
-    assert(filtered(a.cast(DecimalType(12, 2)) < Literal(Decimal("25.00"))).rows.value / 1000 === 0.25)
+    assert(filtered(a.cast(DecimalType(
+      12,
+      2
+    )) < Literal(Decimal("25.00"))).rows.value / 1000 === 0.25)
     assert(Selectivity.of(a.cast(StringType) === "5", input).origin == Origin.Default)
   }
 
@@ -159,8 +165,15 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       1000,
       b = ColumnStatistics(
         min = Some(Double.NegativeInfinity),
-        max = Some(Double.PositiveInfinity)))
-    Seq(endless.b < 5.0, endless.b > 5.0, endless.b === 5.0, endless.b <= Double.PositiveInfinity).foreach {
+        max = Some(Double.PositiveInfinity)
+      )
+    )
+    Seq(
+      endless.b < 5.0,
+      endless.b > 5.0,
+      endless.b === 5.0,
+      endless.b <= Double.PositiveInfinity
+    ).foreach {
       predicate =>
         val left = Selectivity.filter(endless.estimate.get, Seq(predicate))
         assert(Estimates.problem(left).isEmpty && left.rows.value > 0)

@@ -12,8 +12,11 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute
-import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan}
-import org.apache.spark.sql.execution.ui.{SparkListenerSQLAdaptiveExecutionUpdate, SparkListenerSQLExecutionStart}
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.ui.{
+  SparkListenerSQLAdaptiveExecutionUpdate,
+  SparkListenerSQLExecutionStart
+}
 import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Seconds, Span}
@@ -34,7 +37,8 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
     Tables.register(spark)
   }
 
-  private val joins = "SELECT f.id, d.id FROM facts f JOIN dims d ON f.k = d.k LEFT JOIN dupes b ON b.id = f.id"
+  private val joins =
+    "SELECT f.id, d.id FROM facts f JOIN dims d ON f.k = d.k LEFT JOIN dupes b ON b.id = f.id"
   private val unknown =
     """SELECT f.id FROM facts f JOIN
       |(SELECT k, tag FROM nested LATERAL VIEW explode(tags) t AS tag) e ON f.k = e.k""".stripMargin
@@ -42,8 +46,13 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
   private val golden: Seq[(String, Seq[(String, String)], String)] = Seq(
     ("joins", Seq(largeFiles), joins),
     ("hint", Seq(largeFiles), joins.replace("SELECT", "SELECT /*+ MERGE(d) */")),
-    ("advise", Seq(largeFiles, SelingerConf.MODE.key -> "advise"), "SELECT * FROM facts f JOIN spans s ON f.k < s.low"),
-    ("off", Seq(SelingerConf.MODE.key -> "off"), joins))
+    (
+      "advise",
+      Seq(largeFiles, SelingerConf.MODE.key -> "advise"),
+      "SELECT * FROM facts f JOIN spans s ON f.k < s.low"
+    ),
+    ("off", Seq(SelingerConf.MODE.key -> "off"), joins)
+  )
 
   private def section(df: DataFrame): String =
     new SelingerExplain().generateExtendedInfo(Plans.execution(df).executedPlan)
@@ -51,7 +60,8 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
   // Times, costs and limits follow the machine.
   private val varying = Seq(
     "((?:cost of \\S+|time|broadcast limit) )[0-9][0-9.,Ee-]* ?[a-zA-Z]*" -> "$1…",
-    "(\"name\" : \"(?:cost of [^\"]+|time|broadcast limit)\",\\s+\"value\" : )[0-9.Ee-]+" -> "$10")
+    "(\"name\" : \"(?:cost of [^\"]+|time|broadcast limit)\",\\s+\"value\" : )[0-9.Ee-]+" -> "$10"
+  )
 
   private def normalised(text: String): String = {
     val fixed = varying.foldLeft(text) { case (t, (found, put)) => t.replaceAll(found, put) }
@@ -100,7 +110,8 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
       override def onOtherEvent(event: SparkListenerEvent): Unit = {
         val description = event match {
           case start: SparkListenerSQLExecutionStart => Some(start.physicalPlanDescription)
-          case update: SparkListenerSQLAdaptiveExecutionUpdate => Some(update.physicalPlanDescription)
+          case update: SparkListenerSQLAdaptiveExecutionUpdate =>
+            Some(update.physicalPlanDescription)
           case _ => None
         }
         description.foreach(descriptions.add)
@@ -110,11 +121,15 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
     try {
       withConf(largeFiles)(spark.sql(joins).collect())
       eventually(assert(descriptions.size >= 2))
-      descriptions.asScala.foreach(text => assert(text.contains(title) && text.contains("BROADCAST_CHEAPEST")))
+      descriptions.asScala.foreach(text =>
+        assert(text.contains(title) && text.contains("BROADCAST_CHEAPEST"))
+      )
     } finally spark.sparkContext.removeSparkListener(listener)
   }
 
-  test("the same decisions in the same order, however often they are asked for, before and after the run") {
+  test(
+    "the same decisions in the same order, however often they are asked for, before and after the run"
+  ) {
     withConf(largeFiles, SelingerConf.BROADCAST_MAX_BYTES.key -> "1") {
       Seq(joins, unknown).foreach { query =>
         val df = spark.sql(query)
@@ -134,13 +149,15 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
   test("a re-plan that chose otherwise shows what had been chosen before") {
     withConf(largeFiles, json, SelingerConf.BROADCAST_MAX_BYTES.key -> "1") {
       val df = spark.sql(unknown)
-      def decision = parsed(df).get("decisions").asScala.find(_.get("rule").asText == "selectJoinOperator").get
+      def decision =
+        parsed(df).get("decisions").asScala.find(_.get("rule").asText == "selectJoinOperator").get
       val first = decision
       assert(first.get("phase").asText == "static" && first.get("first").isNull)
       df.collect()
       val second = decision
       assert(second.get("phase").asText == "adaptive")
-      if (second.get("chosen") != first.get("chosen")) assert(second.get("first") == first.get("chosen"))
+      if (second.get("chosen") != first.get("chosen"))
+        assert(second.get("first") == first.get("chosen"))
     }
   }
 
@@ -152,7 +169,9 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
         Seq("rule", "node", "outcome", "reason", "why", "phase").foreach { field =>
           assert(decision.get(field).asText.nonEmpty, field)
         }
-        Seq("chosen", "stock", "setting", "setting_value").foreach(field => assert(decision.has(field)))
+        Seq("chosen", "stock", "setting", "setting_value").foreach(field =>
+          assert(decision.has(field))
+        )
         decision.get("numbers").asScala.foreach { number =>
           assert(number.get("name").isTextual && number.get("value").isNumber)
           assert(number.get("unit").isTextual && number.get("origin").isTextual)
@@ -167,7 +186,8 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
 
   test("decisions in subqueries and in commands are found") {
     withConf(largeFiles) {
-      val subquery = spark.sql(s"SELECT * FROM dims WHERE id < (SELECT count(b) FROM ($joins) t(a, b))")
+      val subquery =
+        spark.sql(s"SELECT * FROM dims WHERE id < (SELECT count(b) FROM ($joins) t(a, b))")
       assert(Plans.decisions(subquery, "selectJoinOperator").size == 2)
       spark.sql("CREATE TABLE explain_test (id BIGINT, other BIGINT) USING parquet")
       try {
@@ -181,14 +201,15 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
     withConf(largeFiles) {
       val df = spark.sql(
         """WITH j AS (SELECT /*+ REPARTITION(3) */ f.id FROM facts f JOIN dims d ON f.k = d.k)
-          |SELECT * FROM j UNION ALL SELECT * FROM j""".stripMargin)
+          |SELECT * FROM j UNION ALL SELECT * FROM j""".stripMargin
+      )
       df.collect()
       val decisions = Plans.decisions(df, "selectJoinOperator")
       assert(decisions.map(_.key).distinct.size == decisions.size)
     }
   }
 
-  test("never throws: a plan that cannot be walked, settings that cannot be read") {
+  test("never throws, even at a plan that cannot be walked") {
     assert(new SelingerExplain().generateExtendedInfo(ExplainSuite.Broken).contains("failed"))
     assert(new SelingerExplain().title == "Selinger")
   }
@@ -197,12 +218,13 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
 object ExplainSuite {
 
   /** A plan that raises what a plan of another version of Spark would. */
-  private object Broken extends LeafExecNode {
+  private object Broken extends UnaryExecNode {
+    override def child: SparkPlan = throw new NoSuchMethodError("boom")
     override def output: Seq[Attribute] = Nil
     override protected def doExecute(): RDD[InternalRow] = throw new UnsupportedOperationException
+    override protected def withNewChildInternal(child: SparkPlan): SparkPlan = this
     override def productArity: Int = 0
     override def productElement(n: Int): Any = throw new IndexOutOfBoundsException
     override def canEqual(that: Any): Boolean = that.isInstanceOf[SparkPlan]
-    override def logicalLink: Option[Nothing] = throw new NoSuchMethodError("boom")
   }
 }

@@ -13,7 +13,9 @@ import org.scalatest.funsuite.AnyFunSuite
 class TableFunctionsSuite extends AnyFunSuite with SharedSession {
 
   private def status(session: SparkSession = spark): Map[String, String] =
-    session.sql("SELECT * FROM selinger_status()").collect().map(row => row.getString(0) -> row.getString(1)).toMap
+    session.sql("SELECT * FROM selinger_status()").collect().map(row =>
+      row.getString(0) -> row.getString(1)
+    ).toMap
 
   private def schema(function: String): Seq[(String, DataType)] =
     spark.sql(s"SELECT * FROM $function()").schema.map(field => field.name -> field.dataType)
@@ -28,7 +30,9 @@ class TableFunctionsSuite extends AnyFunSuite with SharedSession {
         "active" -> "true",
         "reason" -> "",
         "mode" -> "on",
-        "explain_provider" -> "true"))
+        "explain_provider" -> "true"
+      )
+    )
   }
 
   test("selinger_status: follows the mode and the explain provider") {
@@ -51,8 +55,12 @@ class TableFunctionsSuite extends AnyFunSuite with SharedSession {
         "hook" -> StringType,
         "enabled" -> BooleanType,
         "setting" -> StringType,
-        "description" -> StringType))
-    def enabled = spark.sql("SELECT rule, enabled FROM selinger_rules()").collect().map(r => r.getString(0) -> r.getBoolean(1)).toMap
+        "description" -> StringType
+      )
+    )
+    def enabled = spark.sql("SELECT rule, enabled FROM selinger_rules()").collect().map(r =>
+      r.getString(0) -> r.getBoolean(1)
+    ).toMap
     assert(enabled == SelingerConf.rules.map(_.id -> true).toMap)
     withConf(SelingerConf.SELECT_JOIN_OPERATOR.switch -> "false") {
       assert(!enabled("selectJoinOperator") && enabled("readFooterStatistics"))
@@ -62,17 +70,23 @@ class TableFunctionsSuite extends AnyFunSuite with SharedSession {
   test("selinger_settings: every setting with this session's value") {
     assert(
       schema("selinger_settings") ==
-        Seq("key", "value", "default", "category", "unit", "description").map(_ -> StringType))
-    assert(spark.sql("SELECT key FROM selinger_settings()").collect().map(_.getString(0)).toSeq == SelingerConf.all.map(_.key))
+        Seq("key", "value", "default", "category", "unit", "description").map(_ -> StringType)
+    )
+    assert(spark.sql(
+      "SELECT key FROM selinger_settings()"
+    ).collect().map(_.getString(0)).toSeq == SelingerConf.all.map(_.key))
     withConf(SelingerConf.CBO_WEIGHT.key -> "0.25") {
-      val row = spark.sql(s"SELECT value, default FROM selinger_settings() WHERE key = '${SelingerConf.CBO_WEIGHT.key}'").head()
+      val row = spark.sql(
+        s"SELECT value, default FROM selinger_settings() WHERE key = '${SelingerConf.CBO_WEIGHT.key}'"
+      ).head()
       assert(row.getString(0) == "0.25" && row.getString(1) == SelingerConf.CBO_WEIGHT.default)
     }
   }
 
   test("they are tables like others: joined, filtered, aggregated") {
     val found = spark.sql(
-      "SELECT count(*) FROM selinger_rules() r JOIN selinger_settings() s ON r.setting = s.key WHERE r.enabled")
+      "SELECT count(*) FROM selinger_rules() r JOIN selinger_settings() s ON r.setting = s.key WHERE r.enabled"
+    )
     assert(found.head().getLong(0) == SelingerConf.rules.size)
   }
 
@@ -102,7 +116,9 @@ class TableFunctionsSuite extends AnyFunSuite with SharedSession {
     Seq("3.5.9", "4.0.5", s"${BuildInfo.sparkLine}0.1", "5.0.0").foreach { version =>
       val reason = SelingerExtension.unsupported(version)
       assert(reason.exists(_.contains(version)), version)
-      assert(reason.exists(_.contains(s"selinger-spark-${version.split('.').take(2).mkString(".")}.jar")))
+      assert(
+        reason.exists(_.contains(s"selinger-spark-${version.split('.').take(2).mkString(".")}.jar"))
+      )
     }
   }
 
@@ -111,7 +127,9 @@ class TableFunctionsSuite extends AnyFunSuite with SharedSession {
       _.injectTableFunction(TableFunctions.status(Some("the reason")).description)
     withSession(inactive) { session =>
       val found = status(session)
-      assert(found("active") == "false" && found("reason") == "the reason" && found("mode") == "off")
+      assert(
+        found("active") == "false" && found("reason") == "the reason" && found("mode") == "off"
+      )
       intercept[AnalysisException](session.sql("SELECT * FROM selinger_rules()").collect())
       assert(session.sql("SELECT 1 FROM range(3) a JOIN range(2) b ON a.id = b.id").count() == 2)
     }

@@ -38,11 +38,16 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
   private def statistics(df: DataFrame): Option[RelationStatistics] =
     FileRelation.unapply(leaf(df)).flatMap(FooterStatistics.of(_, predicates(df)))
 
-  private def rows(df: DataFrame): Double = statistics(df).map(_.rows.value).getOrElse(fail("no statistics"))
+  private def rows(df: DataFrame): Double =
+    statistics(df).map(_.rows.value).getOrElse(fail("no statistics"))
 
   private def saved(format: String, folder: Path, partitioned: Boolean = false): DataFrame = {
     val target = folder.resolve(format).toString
-    val df = spark.range(0, 100, 1, 4).selectExpr("id", "if(id < 50, 1, if(id < 90, 2, null)) AS p", "string(id) AS s")
+    val df = spark.range(0, 100, 1, 4).selectExpr(
+      "id",
+      "if(id < 50, 1, if(id < 90, 2, null)) AS p",
+      "string(id) AS s"
+    )
     val writer = df.write.format(format)
     (if (partitioned) writer.partitionBy("p") else writer).save(target)
     spark.read.format(format).load(target)
@@ -107,7 +112,8 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
 
   private def withCatalogTable(partitioned: String)(body: DataFrame => Assertion): Assertion = {
     spark.sql(
-      s"CREATE TABLE footer_test USING parquet $partitioned AS SELECT id, id % 3 AS p FROM range(30)")
+      s"CREATE TABLE footer_test USING parquet $partitioned AS SELECT id, id % 3 AS p FROM range(30)"
+    )
     try body(spark.table("footer_test"))
     finally { val _ = spark.sql("DROP TABLE footer_test") }
   }
@@ -156,10 +162,17 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
   test("takes files that lack a column, or write it in another case, together") {
     withFolder { folder =>
       def write(name: String, columns: String*) =
-        spark.range(0, 10, 1, 1).selectExpr(columns: _*).write.mode("append").parquet(folder.resolve(name).toString)
+        spark.range(
+          0,
+          10,
+          1,
+          1
+        ).selectExpr(columns: _*).write.mode("append").parquet(folder.resolve(name).toString)
       write("t", "id", "id * 2 AS Value")
       write("t", "id + 100 AS ID")
-      val found = statistics(spark.read.schema("id bigint, value bigint").parquet(folder.resolve("t").toString)).get
+      val found = statistics(
+        spark.read.schema("id bigint, value bigint").parquet(folder.resolve("t").toString)
+      ).get
       assert(found.rows.value == 20)
       assert(found.columns("id").max.contains(109.0))
       assert(found.columns("value").nullFraction.isEmpty)
@@ -183,12 +196,15 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
   test("does not fire on streams, local rows, ranges and caches") {
     withFolder { folder =>
       val static = saved("parquet", folder)
-      val stream = spark.readStream.schema(static.schema).parquet(folder.resolve("parquet").toString)
+      val stream =
+        spark.readStream.schema(static.schema).parquet(folder.resolve("parquet").toString)
       val leaves = Plans.execution(stream).analyzed.collectLeaves() ++
         Seq(spark.range(3).toDF(), spark.sql("SELECT * FROM VALUES (1), (2)")).map(leaf)
       leaves.foreach(plan => assert(FileRelation.unapply(plan).isEmpty))
       static.cache()
-      try assert(Plans.execution(static).withCachedData.collectLeaves().forall(FileRelation.unapply(_).isEmpty))
+      try assert(Plans.execution(
+          static
+        ).withCachedData.collectLeaves().forall(FileRelation.unapply(_).isEmpty))
       finally { val _ = static.unpersist() }
     }
   }
@@ -223,7 +239,9 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
     withFolder { folder =>
       val found = decision(saved("parquet", folder))
       assert(found.reason == Reason.FootersRead && found.outcome == Outcome.Informed)
-      assert(found.evidence.exists(e => e.name == "rows" && e.value == 100 && e.origin == Origin.Exact))
+      assert(found.evidence.exists(e =>
+        e.name == "rows" && e.value == 100 && e.origin == Origin.Exact
+      ))
       assert(found.evidence.exists(e => e.name == "files" && e.value == 4))
     }
   }
@@ -243,7 +261,9 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
       val df = saved("parquet", folder)
       val files = folder.resolve("parquet").toFile.listFiles.filter(_.getName.startsWith("part-"))
       files.foreach(file => java.nio.file.Files.write(file.toPath, Array[Byte](1, 2, 3)))
-      assert(decision(spark.read.schema(df.schema).parquet(folder.resolve("parquet").toString)).reason == Reason.FootersUnavailable)
+      assert(decision(
+        spark.read.schema(df.schema).parquet(folder.resolve("parquet").toString)
+      ).reason == Reason.FootersUnavailable)
     }
   }
 

@@ -13,7 +13,8 @@ class FooterMergeSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       nulls: Option[Long] = Some(0),
       min: Option[Double] = Some(1),
       max: Option[Double] = Some(9),
-      width: Option[Double] = Some(8)): ColumnFooter = ColumnFooter(100, nulls, min, max, width)
+      width: Option[Double] = Some(8)
+  ): ColumnFooter = ColumnFooter(100, nulls, min, max, width)
 
   private def file(rows: Long, columns: (String, ColumnFooter)*): File =
     File(rows * 10, Some(FileFooter(rows, columns.toMap)))
@@ -48,7 +49,9 @@ class FooterMergeSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(statistics.rows.value == 0 && statistics.bound.contains(0.0))
   }
 
-  test("a file that lacks a column may yield nulls or a default: neither nulls nor range are known") {
+  test(
+    "a file that lacks a column may yield nulls or a default: neither nulls nor range are known"
+  ) {
     val found = merged(file(10, "a" -> column(nulls = Some(1))), file(30)).columns("a")
     assert(found.nullFraction.isEmpty && found.min.isEmpty && found.max.isEmpty)
   }
@@ -93,14 +96,17 @@ class FooterMergeSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     known = column(nulls, range.map(_._1), range.map(_._2))
   } yield File(
     rows * 12 + 100,
-    if (read) Some(FileFooter(rows, if (hasColumn) Map("a" -> known) else Map.empty)) else None)
+    if (read) Some(FileFooter(rows, if (hasColumn) Map("a" -> known) else Map.empty)) else None
+  )
 
   test("whatever is merged stays consistent") {
     forAll(Gen.listOf(files)) { files =>
       FooterMerge.merge(files).foreach { statistics =>
         val counted = files.flatMap(_.footer).map(_.rows.toDouble).sum
         assert(statistics.rows.value >= counted)
-        statistics.bound.foreach(bound => assert(bound == counted && bound == statistics.rows.value))
+        statistics.bound.foreach(bound =>
+          assert(bound == counted && bound == statistics.rows.value)
+        )
         statistics.columns.get("a").foreach { column =>
           assert(column.nullFraction.forall(share => share >= 0 && share <= 1))
           val ranges = files.flatMap(_.footer).flatMap(_.columns.get("a"))

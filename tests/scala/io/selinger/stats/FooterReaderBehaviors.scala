@@ -37,7 +37,9 @@ abstract class FooterReaderBehaviors(format: String, reader: FooterReader)
   }
 
   private def truth(folder: Path, expression: String): Double =
-    spark.read.format(format).load(folder.toString).selectExpr(s"cast($expression as double)").head().getDouble(0)
+    spark.read.format(
+      format
+    ).load(folder.toString).selectExpr(s"cast($expression as double)").head().getDouble(0)
 
   test("reads rows, nulls and ranges of every type with an axis as Spark computes them") {
     withFolder { folder =>
@@ -56,7 +58,10 @@ abstract class FooterReaderBehaviors(format: String, reader: FooterReader)
   }
 
   private def assertClose(found: Option[Double], expected: Double, name: String): Unit = {
-    assert(found.exists(value => math.abs(value - expected) <= math.abs(expected) * 1e-12), s"$name: $found, $expected")
+    assert(
+      found.exists(value => math.abs(value - expected) <= math.abs(expected) * 1e-12),
+      s"$name: $found, $expected"
+    )
     ()
   }
 
@@ -66,7 +71,8 @@ abstract class FooterReaderBehaviors(format: String, reader: FooterReader)
       "cast(string(id) AS binary) AS bytes",
       "array(id, id + 1) AS list",
       "struct(id AS x, string(id) AS y) AS pair",
-      "map(string(id), id) AS entries") { footer =>
+      "map(string(id), id) AS entries"
+    ) { footer =>
       footer.columns.foreach { case (name, column) =>
         assert(column.min.isEmpty && column.max.isEmpty, name)
         assert(column.averageBytes.forall(_ > 0), name)
@@ -79,7 +85,8 @@ abstract class FooterReaderBehaviors(format: String, reader: FooterReader)
     withColumns(
       "sequence(id * 1000, id * 1000 + 99) AS various",
       "array_repeat(7L, 100) AS equal",
-      "struct(id AS a, id * 7 AS b, id * 11 AS c, id * 13 AS d) AS fields") { footer =>
+      "struct(id AS a, id * 7 AS b, id * 11 AS c, id * 13 AS d) AS fields"
+    ) { footer =>
       def width(name: String) = footer.columns(name).averageBytes
       // A list that is not known to be long may be taken as the type's usual size, 800 is the truth.
       assert(width("various").forall(_ >= 400))
@@ -89,7 +96,11 @@ abstract class FooterReaderBehaviors(format: String, reader: FooterReader)
   }
 
   test("a column of nulls has nulls and no range") {
-    withColumns("cast(null AS int) AS i", "cast(null AS string) AS s", "cast(null AS decimal(38,18)) AS d") {
+    withColumns(
+      "cast(null AS int) AS i",
+      "cast(null AS string) AS s",
+      "cast(null AS decimal(38,18)) AS d"
+    ) {
       footer =>
         footer.columns.values.foreach { column =>
           assert(column.nulls.contains(500L))
@@ -103,7 +114,8 @@ abstract class FooterReaderBehaviors(format: String, reader: FooterReader)
     "NaN first" -> "if(id = 0, double('NaN'), double(id))",
     "NaN last" -> "if(id = 499, double('NaN'), double(id))",
     "only NaN" -> "double('NaN')",
-    "NaN floats" -> "float(if(id % 7 = 0, double('NaN'), double(id)))").foreach { case (name, value) =>
+    "NaN floats" -> "float(if(id % 7 = 0, double('NaN'), double(id)))"
+  ).foreach { case (name, value) =>
     test(s"$name: no range, or that of the numbers") {
       withColumns(s"$value AS d") { footer =>
         val column = footer.columns("d")
@@ -117,7 +129,8 @@ abstract class FooterReaderBehaviors(format: String, reader: FooterReader)
   test("infinities and both zeros are numbers like others") {
     withColumns(
       "if(id = 3, double('Infinity'), if(id = 4, double('-Infinity'), 1.0D)) AS far",
-      "if(id % 2 = 0, 0.0D, -0.0D) AS zero") { footer =>
+      "if(id % 2 = 0, 0.0D, -0.0D) AS zero"
+    ) { footer =>
       val (far, zero) = (footer.columns("far"), footer.columns("zero"))
       assert(far.min.contains(Double.NegativeInfinity) && far.max.contains(Double.PositiveInfinity))
       assert(zero.min.exists(_ == 0.0) && zero.max.exists(_ == 0.0))
@@ -127,7 +140,8 @@ abstract class FooterReaderBehaviors(format: String, reader: FooterReader)
   test("values at the limits of their types") {
     withColumns(
       s"if(id = 0, ${Long.MinValue + 1}, ${Long.MaxValue}) AS l",
-      "if(id = 0, -99999999999999999999.999999999999999999BD, 99999999999999999999.999999999999999999BD) AS d") {
+      "if(id = 0, -99999999999999999999.999999999999999999BD, 99999999999999999999.999999999999999999BD) AS d"
+    ) {
       footer =>
         assert(footer.columns("l").min.contains(Long.MinValue.toDouble))
         assert(footer.columns("l").max.contains(Long.MaxValue.toDouble))
@@ -140,7 +154,9 @@ abstract class FooterReaderBehaviors(format: String, reader: FooterReader)
       val target = write(spark.range(0, 0, 1, 1).selectExpr("id", "string(id) AS s"), folder)
       footersOf(target).foreach { footer =>
         assert(footer.rows == 0)
-        assert(footer.columns.values.forall(column => column.min.isEmpty && column.averageBytes.isEmpty))
+        assert(footer.columns.values.forall(column =>
+          column.min.isEmpty && column.averageBytes.isEmpty
+        ))
       }
     }
   }
@@ -158,11 +174,12 @@ abstract class FooterReaderBehaviors(format: String, reader: FooterReader)
     }
   }
 
-  private def withFile(damage: Path => Unit)(body: FileStatus => Unit): Unit = withFolder { folder =>
-    val file = filesOf(write(spark.range(0, 500, 1, 1).toDF(), folder)).head
-    damage(Path.of(file.getPath.toUri))
-    body(file)
-  }
+  private def withFile(damage: Path => Unit)(body: FileStatus => Unit): Unit =
+    withFolder { folder =>
+      val file = filesOf(write(spark.range(0, 500, 1, 1).toDF(), folder)).head
+      damage(Path.of(file.getPath.toUri))
+      body(file)
+    }
 
   private def changed(change: Array[Byte] => Array[Byte])(file: Path): Unit = {
     val _ = Files.write(file, change(Files.readAllBytes(file)))
@@ -172,7 +189,8 @@ abstract class FooterReaderBehaviors(format: String, reader: FooterReader)
     "truncated" -> changed(bytes => bytes.take(bytes.length / 2)),
     "emptied" -> changed(_ => Array.emptyByteArray),
     "overwritten with noise" -> changed(bytes => bytes.map(b => (b ^ 0x5a).toByte)),
-    "deleted" -> (file => Files.delete(file))).foreach { case (name, damage) =>
+    "deleted" -> (file => Files.delete(file))
+  ).foreach { case (name, damage) =>
     test(s"a file that was $name raises") {
       withFile(damage) { file =>
         val _ = intercept[Exception](reader.read(file, new Configuration()))
@@ -200,7 +218,15 @@ object FooterReaderBehaviors {
     plain("d18", "decimal(18,4)", "id * 1000000 - 0.0001BD"),
     plain("d38", "decimal(38,18)", "id * 1000000000000 - 0.000000000000000001BD"),
     plain("bo", "boolean", "id % 2 = 0").copy(onAxis = "cast(cast(bo AS int) AS double)"),
-    Typed("dt", "if(id % 5 = 1, null, date_add(date'1965-03-01', cast(id * 40 AS int)))", "unix_date(dt)"),
-    Typed("ntz", "if(id % 5 = 2, null, timestamp_ntz'1965-03-01 12:30:00.123456' + make_dt_interval(id))",
-      "unix_micros(cast(ntz AS timestamp))"))
+    Typed(
+      "dt",
+      "if(id % 5 = 1, null, date_add(date'1965-03-01', cast(id * 40 AS int)))",
+      "unix_date(dt)"
+    ),
+    Typed(
+      "ntz",
+      "if(id % 5 = 2, null, timestamp_ntz'1965-03-01 12:30:00.123456' + make_dt_interval(id))",
+      "unix_micros(cast(ntz AS timestamp))"
+    )
+  )
 }

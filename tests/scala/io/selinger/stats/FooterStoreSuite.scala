@@ -39,7 +39,9 @@ class FooterStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
     val answer = ask(new StubReader, (1 to 50).map(file(_)))
     assert(answer.filesRead == 50 && answer.files == 50)
     assert(rowsOf(answer) == (1 to 50).sum)
-    assert(answer.statistics.exists(s => s.rows.origin == Origin.Exact && s.bound.contains(rowsOf(answer))))
+    assert(answer.statistics.exists(s =>
+      s.rows.origin == Origin.Exact && s.bound.contains(rowsOf(answer))
+    ))
   }
 
   test("each version of a file is read once") {
@@ -139,7 +141,8 @@ class FooterStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
 
   test("a relation whose footers outgrow the cache is read whole nevertheless") {
     val reader = new StubReader(columns = 500)
-    val answer = ask(reader, (1 to 200).map(i => file(i, rows = 10)), limits.copy(cacheMaxBytes = 1L << 20))
+    val answer =
+      ask(reader, (1 to 200).map(i => file(i, rows = 10)), limits.copy(cacheMaxBytes = 1L << 20))
     assert(answer.filesRead == 200 && rowsOf(answer) == 2000)
     assert(answer.statistics.exists(_.rows.origin == Origin.Exact))
   }
@@ -165,12 +168,19 @@ class FooterStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
   test("many queries at a time") {
     val reader = new StubReader(sleepMs = 1)
     val answers = (1 to 8).map { i =>
-      scala.concurrent.Future(rowsOf(ask(reader, (1 to 50 + i).map(file(_)))))(scala.concurrent.ExecutionContext.global)
+      scala.concurrent.Future(rowsOf(ask(
+        reader,
+        (1 to 50 + i).map(file(_))
+      )))(scala.concurrent.ExecutionContext.global)
     }
     answers.zipWithIndex.foreach { case (answer, i) =>
       val n = 51 + i
       assert(
-        scala.concurrent.Await.result(answer, scala.concurrent.duration.Duration(30, "s")) == n * (n + 1) / 2)
+        scala.concurrent.Await.result(
+          answer,
+          scala.concurrent.duration.Duration(30, "s")
+        ) == n * (n + 1) / 2
+      )
     }
   }
 }
@@ -185,7 +195,14 @@ object FooterStoreSuite {
   /** The file number `i`; its length tells the stub how many rows it has. */
   private def file(i: Int, rows: Int = -1, modified: Long = 1): FileStatus = {
     val count = if (rows < 0) i else rows
-    new FileStatus(count.toLong * bytesPerRow, false, 1, 1L << 20, modified, new Path(s"/nowhere/$i"))
+    new FileStatus(
+      count.toLong * bytesPerRow,
+      false,
+      1,
+      1L << 20,
+      modified,
+      new Path(s"/nowhere/$i")
+    )
   }
 
   private def rowsIn(file: FileStatus): Int = (file.getLen / bytesPerRow).toInt
@@ -194,8 +211,8 @@ object FooterStoreSuite {
       sleepMs: Long = 0,
       broken: Set[Int] = Set.empty,
       error: () => Throwable = () => new IOException("broken file"),
-      columns: Int = 1)
-      extends FooterReader {
+      columns: Int = 1
+  ) extends FooterReader {
 
     val reads = new AtomicInteger()
     private val names = ConcurrentHashMap.newKeySet[Int]()

@@ -3,12 +3,13 @@ package io.selinger.stats
 class OrcFootersSuite extends FooterReaderBehaviors("orc", OrcFooters) {
 
   test("timestamps, in microseconds since 1970") {
-    withColumns("if(id % 5 = 2, null, timestamp_micros(-60000000001 + id * 3600000001)) AS ts") { footer =>
-      val column = footer.columns("ts")
-      val max = -60000000001L + 499 * 3600000001L
-      assert(column.nulls.contains(100L))
-      assert(column.min.exists(m => math.abs(m + 60000000001L) <= 1000))
-      assert(column.max.exists(m => math.abs(m - max) <= 1000))
+    withColumns("if(id % 5 = 2, null, timestamp_micros(-60000000001 + id * 3600000001)) AS ts") {
+      footer =>
+        val column = footer.columns("ts")
+        val max = -60000000001L + 499 * 3600000001L
+        assert(column.nulls.contains(100L))
+        assert(column.min.exists(m => math.abs(m + 60000000001L) <= 1000))
+        assert(column.max.exists(m => math.abs(m - max) <= 1000))
     }
   }
 
@@ -24,6 +25,8 @@ class OrcFootersSuite extends FooterReaderBehaviors("orc", OrcFooters) {
   }
 
   test("strings know their width") {
-    withColumns("repeat('x', 40) AS s")(footer => assert(footer.columns("s").averageBytes.contains(40.0)))
+    withColumns("repeat('x', 40) AS s")(footer =>
+      assert(footer.columns("s").averageBytes.contains(40.0))
+    )
   }
 }

@@ -33,9 +33,14 @@ class ParquetFootersSuite extends FooterReaderBehaviors("parquet", ParquetFooter
 
   test("decimals of the old layout") {
     withConf("spark.sql.parquet.writeLegacyFormat" -> "true") {
-      withColumns("cast(id - 250.25 AS decimal(9,2)) AS d9", "cast(-id AS decimal(38,2)) AS d38") { footer =>
-        assert(footer.columns("d9").min.contains(-250.25) && footer.columns("d9").max.contains(248.75))
-        assert(footer.columns("d38").min.contains(-499.0) && footer.columns("d38").max.contains(0.0))
+      withColumns("cast(id - 250.25 AS decimal(9,2)) AS d9", "cast(-id AS decimal(38,2)) AS d38") {
+        footer =>
+          assert(
+            footer.columns("d9").min.contains(-250.25) && footer.columns("d9").max.contains(248.75)
+          )
+          assert(
+            footer.columns("d38").min.contains(-499.0) && footer.columns("d38").max.contains(0.0)
+          )
       }
     }
   }
@@ -43,7 +48,8 @@ class ParquetFootersSuite extends FooterReaderBehaviors("parquet", ParquetFooter
   test("several row groups count together") {
     withFolder { folder =>
       val df = spark.range(0, 20000, 1, 1).selectExpr("id", "if(id < 15000, null, id) AS late")
-      val target = write(df, folder, "parquet.block.size" -> "4096", "parquet.page.row.count.limit" -> "500")
+      val target =
+        write(df, folder, "parquet.block.size" -> "4096", "parquet.page.row.count.limit" -> "500")
       val file = HadoopInputFile.fromStatus(filesOf(target).head, new Configuration())
       val reader = ParquetFileReader.open(file)
       try assert(reader.getFooter.getBlocks.size > 1)

@@ -24,7 +24,8 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     totalLimitBytes = 512 * mib,
     hashMemoryShare = 0.4,
     hashMemoryMargin = 1.5,
-    minGain = 0.25)
+    minGain = 0.25
+  )
 
   private def chooser(limits: JoinLimits, cluster: Cluster = JoinInputs.cluster()) =
     new JoinChoice(cluster, new JoinCost(cluster, JoinCost.calibratedWeight), limits)
@@ -34,7 +35,8 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       right: JoinInput,
       limits: JoinLimits = limits,
       stock: Option[JoinOperator] = None,
-      cluster: Cluster = JoinInputs.cluster()): Option[(JoinOperator, Reason)] =
+      cluster: Cluster = JoinInputs.cluster()
+  ): Option[(JoinOperator, Reason)] =
     chooser(limits, cluster).equiJoin(left, right, stock).best.map(c => (c.operator, c.reason))
 
   private val huge = side(1e9)
@@ -70,7 +72,9 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(choose(huge, risky, stock = stock).exists(_._1 == BroadcastHash(BuildRight)))
   }
 
-  test("broadcast does not stay where the expected rows break the limit by far, though Spark would") {
+  test(
+    "broadcast does not stay where the expected rows break the limit by far, though Spark would"
+  ) {
     val stock = Some(BroadcastHash(BuildRight))
     def stays(rows: Double) =
       choose(huge, side(rows), stock = stock).exists(_._1 == BroadcastHash(BuildRight))
@@ -111,7 +115,10 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("a large broadcast does not fire where both sides are shuffled already") {
     def fires(rows: Double) =
-      choose(side(1e9, shuffleExists = true), side(rows, shuffleExists = true)).exists(_._1 == BroadcastHash(BuildRight))
+      choose(
+        side(1e9, shuffleExists = true),
+        side(rows, shuffleExists = true)
+      ).exists(_._1 == BroadcastHash(BuildRight))
     assert(fires(rows = 1e4))
     assert(!fires(rows = 4e5))
   }
@@ -122,8 +129,16 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("a shuffled hash join fires where the most rows that there can be fit") {
     val fits = side(5e5)
-    assert(choose(huge, fits, noBroadcast).contains((ShuffledHash(BuildRight), Reason.HashBuildCheapest)))
-    assert(choose(fits, huge, noBroadcast).contains((ShuffledHash(BuildLeft), Reason.HashBuildCheapest)))
+    assert(choose(
+      huge,
+      fits,
+      noBroadcast
+    ).contains((ShuffledHash(BuildRight), Reason.HashBuildCheapest)))
+    assert(choose(
+      fits,
+      huge,
+      noBroadcast
+    ).contains((ShuffledHash(BuildLeft), Reason.HashBuildCheapest)))
   }
 
   test("a shuffled hash join does not fire without a bound (NO_SAFE_HASH_TABLE)") {
@@ -153,7 +168,8 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       huge,
       build,
       noBroadcast.copy(hashMemoryShare = share, hashMemoryMargin = margin),
-      cluster = cluster).exists(_._1 == ShuffledHash(BuildRight))
+      cluster = cluster
+    ).exists(_._1 == ShuffledHash(BuildRight))
     assert(fires(share = 1.0, margin = 1.0))
     assert(!fires(share = 0.99, margin = 1.0))
     assert(!fires(share = 1.0, margin = 1.01))
@@ -186,12 +202,18 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(choose(left, right, noBroadcast.copy(minGain = 0)).exists(_._1 != SortMerge))
     assert(
       choose(left, right, noBroadcast, stock = Some(SortMerge))
-        .contains((SortMerge, Reason.StockCheapEnough)))
+        .contains((SortMerge, Reason.StockCheapEnough))
+    )
   }
 
   test("Spark's own operator does not stay where another saves much, or where it is not safe") {
     val build = side(5e5)
-    assert(choose(huge, build, noBroadcast, stock = Some(SortMerge)).exists(_._1 == ShuffledHash(BuildRight)))
+    assert(choose(
+      huge,
+      build,
+      noBroadcast,
+      stock = Some(SortMerge)
+    ).exists(_._1 == ShuffledHash(BuildRight)))
     val stock = Some(ShuffledHash(BuildLeft))
     assert(choose(huge, huge, noBroadcast, stock = stock).contains((SortMerge, Reason.NothingFits)))
   }
@@ -236,7 +258,8 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     broadcastBuilds = broadcasts.toSet,
     shuffledBuilds = shuffles.toSet,
     broadcastLimitBytes = limit,
-    hashMemoryMargin = margin)
+    hashMemoryMargin = margin
+  )
 
   test("whatever is chosen is the cheapest candidate, finite, allowed and safe") {
     val cluster = JoinInputs.cluster()
@@ -248,13 +271,16 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       choice.candidates.map(_.operator).foreach {
         case BroadcastHash(build) =>
           assert(limits.broadcastBuilds(build))
-          assert(built(build).tableBytes(built(build).estimate.high) <= limits.broadcastLimitBytes.get)
+          assert(
+            built(build).tableBytes(built(build).estimate.high) <= limits.broadcastLimitBytes.get
+          )
         case ShuffledHash(build) =>
           assert(limits.shuffledBuilds(build))
           val rows = built(build).estimate.bound.get * built(build).largestTaskShare
           assert(
             built(build).tableBytes(rows) * limits.hashMemoryMargin <=
-              cluster.taskMemoryBytes * limits.hashMemoryShare)
+              cluster.taskMemoryBytes * limits.hashMemoryShare
+          )
         case other => assert(other == SortMerge)
       }
     }
@@ -275,7 +301,10 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       val (cost, mirror) = (here.best.get.seconds, there.best.get.seconds)
       assert(math.abs(cost - mirror) <= cost * 1e-9)
       assert(
-        here.candidates.map(_.operator).toSet == there.candidates.map(c => mirrored(c.operator)).toSet)
+        here.candidates.map(_.operator).toSet == there.candidates.map(c =>
+          mirrored(c.operator)
+        ).toSet
+      )
     }
   }
 

@@ -77,7 +77,12 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
   Seq("INNER", "LEFT", "SEMI", "ANTI").foreach { kind =>
     test(s"fires on a $kind join with a small right side: broadcast instead of sort-merge") {
       withConf(largeFiles) {
-        assertFires(joinOf(kind), "BroadcastHashJoin(right)", "SortMergeJoin", Reason.BroadcastCheapest)
+        assertFires(
+          joinOf(kind),
+          "BroadcastHashJoin(right)",
+          "SortMergeJoin",
+          Reason.BroadcastCheapest
+        )
       }
     }
   }
@@ -89,7 +94,8 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
           joinOf(kind, "dims", "facts"),
           "BroadcastHashJoin(left)",
           "SortMergeJoin",
-          Reason.BroadcastCheapest)
+          Reason.BroadcastCheapest
+        )
       }
     }
   }
@@ -101,7 +107,8 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
           joinOf(kind, many, some),
           "ShuffledHashJoin(right)",
           "SortMergeJoin",
-          Reason.HashBuildCheapest)
+          Reason.HashBuildCheapest
+        )
       }
     }
   }
@@ -112,7 +119,8 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
         "SELECT f.id FROM facts f JOIN spans s ON f.k BETWEEN s.low AND s.high",
         "BroadcastNestedLoopJoin(right)",
         "CartesianProduct",
-        Reason.NestedLoopFits)
+        Reason.NestedLoopFits
+      )
     }
   }
 
@@ -129,7 +137,8 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
         "SELECT a.id FROM facts a JOIN dims b ON a.k <=> b.k",
         "SELECT a.id FROM facts a JOIN dims b ON a.k = b.k AND a.s = b.s AND a.amount = b.amount",
         "SELECT a.id FROM facts a JOIN nothing b ON a.k = b.k",
-        "SELECT a.id FROM facts a JOIN nulls b ON a.k = b.k").foreach { text =>
+        "SELECT a.id FROM facts a JOIN nulls b ON a.k = b.k"
+      ).foreach { text =>
         assertFires(text, "BroadcastHashJoin(right)", "SortMergeJoin", Reason.BroadcastCheapest)
       }
     }
@@ -195,31 +204,36 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
     "MERGE(a), SHUFFLE_HASH(b)",
     "SHUFFLE_HASH(a), SHUFFLE_REPLICATE_NL(b)",
     "BROADCAST(a), BROADCAST(b)",
-    "SHUFFLE_HASH(a), SHUFFLE_HASH(b)")
+    "SHUFFLE_HASH(a), SHUFFLE_HASH(b)"
+  )
 
-  for (hint <- hints; kind <- Seq("INNER", "LEFT", "FULL")) {
+  for (hint <- hints; kind <- Seq("INNER", "LEFT", "FULL"))
     test(s"does not fire on a $kind join hinted $hint (HINT_OBEYED)") {
       withConf(largeFiles) {
         assertDeclines(
           s"SELECT /*+ $hint */ a.id, b.id FROM facts a $kind JOIN dims b ON a.k = b.k",
-          Reason.HintObeyed)
+          Reason.HintObeyed
+        )
       }
     }
-  }
 
   test("does not fire on hints of joins without equalities (HINT_OBEYED)") {
     withConf(largeFiles) {
       Seq("BROADCAST(f)", "MERGE(s)", "SHUFFLE_REPLICATE_NL(s)").foreach { hint =>
         assertDeclines(
           s"SELECT /*+ $hint */ f.id FROM facts f JOIN spans s ON f.k < s.low",
-          Reason.HintObeyed)
+          Reason.HintObeyed
+        )
       }
     }
   }
 
   test("does not fire on NOT IN (NULL_AWARE_ANTI_JOIN)") {
     withConf(largeFiles) {
-      assertDeclines("SELECT id FROM facts WHERE k NOT IN (SELECT k FROM dims)", Reason.NullAwareAntiJoin)
+      assertDeclines(
+        "SELECT id FROM facts WHERE k NOT IN (SELECT k FROM dims)",
+        Reason.NullAwareAntiJoin
+      )
     }
   }
 
@@ -228,9 +242,13 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
       Seq("csv", "json").foreach { format =>
         val path = folder.resolve(format).toString
         spark.range(100).selectExpr("cast(id as int) as k").write.format(format).save(path)
-        val source = if (format == "csv") s"SELECT cast(_c0 as int) AS k FROM csv.`$path`" else s"SELECT k FROM json.`$path`"
+        val source = if (format == "csv") s"SELECT cast(_c0 as int) AS k FROM csv.`$path`"
+        else s"SELECT k FROM json.`$path`"
         withConf(largeFiles) {
-          assertDeclines(s"SELECT a.id FROM facts a JOIN ($source) b ON a.k = b.k", Reason.NoStatistics)
+          assertDeclines(
+            s"SELECT a.id FROM facts a JOIN ($source) b ON a.k = b.k",
+            Reason.NoStatistics
+          )
         }
       }
     }
@@ -252,19 +270,24 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
     withConf(
       largeFiles,
       "spark.sql.autoBroadcastJoinThreshold" -> "-1",
-      SelingerConf.BROADCAST_MAX_BYTES.key -> "1g") {
+      SelingerConf.BROADCAST_MAX_BYTES.key -> "1g"
+    ) {
       Seq("INNER", "LEFT", "FULL", "SEMI", "ANTI").foreach { kind =>
         assert(!Plans.joins(sql(joinOf(kind))).exists(_.startsWith("Broadcast")))
       }
       assertDeclines(
         "SELECT f.id FROM facts f JOIN spans s ON f.k < s.low",
-        Reason.NestedLoopTooLarge)
+        Reason.NestedLoopTooLarge
+      )
     }
   }
 
   test("takes the user's threshold as the limit of a build side") {
     def joins(threshold: String) =
-      withConf(largeFiles, "spark.sql.autoBroadcastJoinThreshold" -> threshold)(Plans.joins(sql(joinOf("INNER"))))
+      withConf(
+        largeFiles,
+        "spark.sql.autoBroadcastJoinThreshold" -> threshold
+      )(Plans.joins(sql(joinOf("INNER"))))
     assert(!joins("100").exists(_.startsWith("Broadcast")))
     assert(joins("1000000") == Seq("BroadcastHashJoin(right)"))
   }
@@ -305,7 +328,8 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
     withConf(largeFiles, noBroadcast) {
       assertDeclines(
         "SELECT f.id FROM facts f JOIN spans s ON f.k < s.low",
-        Reason.NestedLoopTooLarge)
+        Reason.NestedLoopTooLarge
+      )
     }
   }
 
@@ -314,7 +338,8 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
     withConf(largeFiles, noBroadcast, tinyHashTables) {
       assertDeclines(
         "SELECT id, (SELECT b.id FROM spans b WHERE b.id = a.id) FROM facts a",
-        Reason.UnsupportedByOperator)
+        Reason.UnsupportedByOperator
+      )
     }
   }
 
@@ -330,19 +355,29 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
     withConf(largeFiles) {
       val df = sql(joinOf("INNER"))
       df.collect()
-      val stage = Plans.physical(df).collectFirst { case stage: BroadcastQueryStageExec => stage }.get
+      val stage = Plans.physical(df).collectFirst { case stage: BroadcastQueryStageExec =>
+        stage
+      }.get
       val optimized = Plans.execution(df).optimizedPlan
       val join = optimized.collectFirst { case join: Join => join }.get
       // Built anew, since the join of the query carries the decision of its first planning.
       val replanned =
-        Join(join.left, LogicalQueryStage(join.right, stage), join.joinType, join.condition, join.hint)
+        Join(
+          join.left,
+          LogicalQueryStage(join.right, stage),
+          join.joinType,
+          join.condition,
+          join.hint
+        )
       assert(declinedDirectly(replanned) == Reason.BroadcastStage)
     }
   }
 
   test("does not fire once the budget is used up (PLANNING_BUDGET_EXCEEDED)") {
     withConf(largeFiles, SelingerConf.PLANNING_BUDGET_MS.key -> "1") {
-      val join = Plans.execution(sql(joinOf("INNER"))).optimizedPlan.collectFirst { case j: Join => j }.get
+      val join = Plans.execution(sql(joinOf("INNER"))).optimizedPlan.collectFirst { case j: Join =>
+        j
+      }.get
       PlanningPass.start().timed(Thread.sleep(5))
       val again = join.copy(hint = join.hint)
       assert(new SelectJoinOperator(spark)(again).isEmpty)
@@ -356,7 +391,8 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
     joinOf("INNER"),
     joinOf("ANTI"),
     joinOf("FULL", many, some),
-    "SELECT f.id FROM facts f JOIN spans s ON f.k BETWEEN s.low AND s.high")
+    "SELECT f.id FROM facts f JOIN spans s ON f.k BETWEEN s.low AND s.high"
+  )
 
   test("mode off gives the plan of a session without the extension, and no decision") {
     withConf(largeFiles, SelingerConf.MODE.key -> "off") {
@@ -404,7 +440,9 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
         assert(decision.phase == Phase.Adaptive)
         assert(decision.outcome == Outcome.Changed)
         assert(decision.reason == Reason.HashBuildCheapest)
-        assert(decision.evidence.exists(e => e.name == "right rows" && e.value == 300 && e.origin == Origin.Measured))
+        assert(decision.evidence.exists(e =>
+          e.name == "right rows" && e.value == 300 && e.origin == Origin.Measured
+        ))
       }
     }
   }
@@ -422,7 +460,12 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
 
   test("fires with adaptive execution off as it does before the query runs with it") {
     withConf(largeFiles, noAdaptive) {
-      assertFires(joinOf("INNER"), "BroadcastHashJoin(right)", "SortMergeJoin", Reason.BroadcastCheapest)
+      assertFires(
+        joinOf("INNER"),
+        "BroadcastHashJoin(right)",
+        "SortMergeJoin",
+        Reason.BroadcastCheapest
+      )
     }
   }
 
@@ -451,11 +494,14 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
 
   test("fires in subqueries and in the input of commands") {
     withConf(largeFiles) {
-      val inSubquery = sql(s"SELECT id FROM dims WHERE id > (SELECT max(a) FROM (${joinOf("INNER")}) t(a, b))")
+      val inSubquery =
+        sql(s"SELECT id FROM dims WHERE id > (SELECT max(a) FROM (${joinOf("INNER")}) t(a, b))")
       assert(Plans.joins(inSubquery) == Seq("BroadcastHashJoin(right)"))
       withFolder { folder =>
         val target = folder.resolve("copy").toString
-        sql(s"INSERT OVERWRITE DIRECTORY '$target' USING parquet ${joinOf("INNER").replace("b.id", "b.id AS other")}")
+        sql(
+          s"INSERT OVERWRITE DIRECTORY '$target' USING parquet ${joinOf("INNER").replace("b.id", "b.id AS other")}"
+        )
         assert(spark.read.parquet(target).count() > 0)
       }
     }

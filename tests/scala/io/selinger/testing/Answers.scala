@@ -14,7 +14,9 @@ object Answer {
   final case class Error(condition: String) extends Answer
 
   def of(df: => DataFrame): Answer = Try(df.collect()) match {
-    case Success(rows) => Rows(rows.toSeq.map(render).groupBy(identity).map { case (r, same) => r -> same.size })
+    case Success(rows) => Rows(rows.toSeq.map(render).groupBy(identity).map { case (r, same) =>
+        r -> same.size
+      })
     case Failure(error) => Error(condition(error))
   }
 
@@ -23,14 +25,18 @@ object Answer {
     case (same, other) if same == other => None
     case (Rows(a), Rows(b)) =>
       val keys = (a.keySet ++ b.keySet).filter(key => a.get(key) != b.get(key)).toSeq.sorted.take(5)
-      Some(keys.map(key => s"$key: ${a.getOrElse(key, 0)} times, found ${b.getOrElse(key, 0)}").mkString("; "))
+      Some(keys.map(key =>
+        s"$key: ${a.getOrElse(key, 0)} times, found ${b.getOrElse(key, 0)}"
+      ).mkString("; "))
     case (a, b) => Some(s"expected $a, found $b")
   }
 
   private def condition(error: Throwable): String = {
     val causes = Iterator.iterate(error)(_.getCause).takeWhile(_ != null).toSeq
     causes
-      .collectFirst { case known: SparkThrowable if known.getCondition != null => known.getCondition }
+      .collectFirst {
+        case known: SparkThrowable if known.getCondition != null => known.getCondition
+      }
       .getOrElse(causes.last.getClass.getName)
   }
 
@@ -38,7 +44,9 @@ object Answer {
   private def render(value: Any): String = value match {
     case row: Row => row.toSeq.map(render).mkString("[", ",", "]")
     case list: scala.collection.Seq[_] => list.map(render).mkString("(", ",", ")")
-    case map: scala.collection.Map[_, _] => map.map { case (k, v) => render(k) -> render(v) }.toSeq.sorted.mkString("{", ",", "}")
+    case map: scala.collection.Map[_, _] => map.map { case (k, v) =>
+        render(k) -> render(v)
+      }.toSeq.sorted.mkString("{", ",", "}")
     case number: Double if !number.isNaN && !number.isInfinite => f"$number%.9e"
     case other => String.valueOf(other)
   }

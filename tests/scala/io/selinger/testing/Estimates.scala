@@ -21,7 +21,8 @@ object Estimates {
   private def emptyRelation(): LocalRelation = LocalRelation(
     AttributeReference("a", IntegerType)(),
     AttributeReference("b", DoubleType)(),
-    AttributeReference("s", StringType)())
+    AttributeReference("s", StringType)()
+  )
 
   def unknown(): Relation = Relation(emptyRelation(), None)
 
@@ -29,7 +30,8 @@ object Estimates {
   def counted(
       rows: Double,
       a: ColumnStatistics = ColumnStatistics(),
-      b: ColumnStatistics = ColumnStatistics()): Relation = {
+      b: ColumnStatistics = ColumnStatistics()
+  ): Relation = {
     val plan = emptyRelation()
     val columns = Map(plan.output(0).exprId -> a, plan.output(1).exprId -> b)
     Relation(plan, Some(PlanEstimate.exactly(rows, Origin.Exact, columns)))
@@ -38,8 +40,11 @@ object Estimates {
   /** As [[counted]], but seen in a part of the files. */
   def sampled(rows: Double, a: ColumnStatistics): Relation = {
     val exact = counted(rows, a)
-    exact.copy(estimate = exact.estimate.map(
-      _.copy(rows = Quantity(rows, Origin.Sampled), high = rows * 2, bound = None)))
+    exact.copy(estimate =
+      exact.estimate.map(
+        _.copy(rows = Quantity(rows, Origin.Sampled), high = rows * 2, bound = None)
+      )
+    )
   }
 
   /** A column of whole numbers `min` to `max`, all of them, evenly. */
@@ -47,9 +52,11 @@ object Estimates {
     ColumnStatistics(Some(nulls), Some(min), Some(max), Some(max - min + 1))
 
   def estimator(relations: Relation*): CardinalityEstimator = {
-    val known = relations.map(relation => relation.plan.output.head.exprId -> relation.estimate).toMap
+    val known =
+      relations.map(relation => relation.plan.output.head.exprId -> relation.estimate).toMap
     new CardinalityEstimator((leaf: LeafNode, _: Seq[Expression]) =>
-      known(leaf.output.head.exprId).map((_, Nil)))
+      known(leaf.output.head.exprId).map((_, Nil))
+    )
   }
 
   def estimate(plan: LogicalPlan, relations: Relation*): Option[PlanEstimate] =
@@ -73,7 +80,8 @@ object Estimates {
     range.map { case (x, y) => math.min(x, y) },
     range.map { case (x, y) => math.max(x, y) },
     distinct,
-    width)
+    width
+  )
 
   val relation: Gen[Relation] = for {
     rows <- size
@@ -96,14 +104,19 @@ object Estimates {
     LessThan(_, _),
     LessThanOrEqual(_, _),
     GreaterThan(_, _),
-    GreaterThanOrEqual(_, _))
+    GreaterThanOrEqual(_, _)
+  )
 
   /** A random predicate on these columns. */
   def predicate(columns: Seq[Attribute], depth: Int = 3): Gen[Expression] = {
     def literal(kind: DataType): Gen[Expression] = kind match {
-      case IntegerType => Gen.oneOf(Gen.choose(-120, 120), Gen.choose(Int.MinValue, Int.MaxValue)).map(Literal(_))
+      case IntegerType =>
+        Gen.oneOf(Gen.choose(-120, 120), Gen.choose(Int.MinValue, Int.MaxValue)).map(Literal(_))
       case DoubleType =>
-        Gen.oneOf(Gen.choose(-120.0, 120.0), Gen.oneOf(Double.NaN, -0.0, Double.PositiveInfinity)).map(Literal(_))
+        Gen.oneOf(
+          Gen.choose(-120.0, 120.0),
+          Gen.oneOf(Double.NaN, -0.0, Double.PositiveInfinity)
+        ).map(Literal(_))
       case _ => Gen.alphaStr.map(Literal(_))
     }
     val simple: Gen[Expression] = for {
@@ -112,7 +125,11 @@ object Estimates {
       other <- Gen.oneOf(columns.filter(_.dataType == column.dataType))
       compare <- Gen.oneOf(comparisons)
       flip <- Gen.oneOf(true, false)
-      right <- Gen.oneOf(Gen.const(values.head), Gen.const(other), Gen.const(Literal(null, column.dataType)))
+      right <- Gen.oneOf(
+        Gen.const(values.head),
+        Gen.const(other),
+        Gen.const(Literal(null, column.dataType))
+      )
       predicate <- Gen.oneOf[Expression](
         if (flip) compare(right, column) else compare(column, right),
         if (flip) compare(right, column) else compare(column, right),
@@ -123,7 +140,8 @@ object Estimates {
         Literal(true),
         Literal(false),
         Literal(null, BooleanType),
-        Rand(Literal(1L)) < Literal(0.5))
+        Rand(Literal(1L)) < Literal(0.5)
+      )
     } yield predicate
     if (depth == 0) simple
     else {
@@ -132,7 +150,8 @@ object Estimates {
         3 -> simple,
         2 -> Gen.zip(inner, inner).map { case (l, r) => And(l, r) },
         1 -> Gen.zip(inner, inner).map { case (l, r) => Or(l, r) },
-        1 -> inner.map(Not(_)))
+        1 -> inner.map(Not(_))
+      )
     }
   }
 

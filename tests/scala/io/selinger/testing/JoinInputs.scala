@@ -14,7 +14,8 @@ object JoinInputs {
       slots: Int = 4,
       executors: Int = 2,
       heapMib: Double = 4096,
-      taskMib: Double = 256): Cluster =
+      taskMib: Double = 256
+  ): Cluster =
     Cluster(slots, executors, heapMib * mib, heapMib * mib, taskMib * mib)
 
   def estimate(rows: Double, high: Double, bound: Option[Double]): PlanEstimate =
@@ -30,7 +31,8 @@ object JoinInputs {
       largestTaskShare: Double = 1.0,
       promisedBytes: Double = 0,
       widthIsKnown: Boolean = true,
-      singleKey: Boolean = false): JoinInput = {
+      singleKey: Boolean = false
+  ): JoinInput = {
     val most = high.getOrElse(rows)
     JoinInput(
       estimate(rows, most, if (bounded) Some(most) else None),
@@ -41,6 +43,7 @@ object JoinInputs {
       shuffleExists,
       singleKey,
       promisedBytes,
-      largestTaskShare)
+      largestTaskShare
+    )
   }
 }

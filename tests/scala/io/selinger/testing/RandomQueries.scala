@@ -9,10 +9,12 @@ final class RandomQueries(seed: Long) {
   private def oneOf[A](choices: A*): A = choices(random.nextInt(choices.size))
   private def chance(share: Double): Boolean = random.nextDouble() < share
 
-  private val sources = Seq("facts WHERE id < 250", "dims", "dupes WHERE id < 40", "nothing", "nulls")
+  private val sources =
+    Seq("facts WHERE id < 250", "dims", "dupes WHERE id < 40", "nothing", "nulls")
   private val keys = Seq("k", "big", "s", "d", "amount", "day", "at", "flag")
 
-  private def table(i: Int): String = s"(SELECT * FROM ${oneOf(sources ++ sources.take(2): _*)}) t$i"
+  private def table(i: Int): String =
+    s"(SELECT * FROM ${oneOf(sources ++ sources.take(2): _*)}) t$i"
 
   private def equality(left: Int, right: Int, key: String): String =
     s"t$left.$key ${if (chance(0.15)) "<=>" else "="} t$right.$key"
@@ -22,14 +24,16 @@ final class RandomQueries(seed: Long) {
     s"t$left.d > t$right.d",
     s"t$left.s <> t$right.s",
     s"t$left.k + t$right.k > 50",
-    s"t$left.day >= t$right.day")
+    s"t$left.day >= t$right.day"
+  )
 
   // Flags match half of all pairs, so never alone.
   private def condition(left: Int, right: Int): String = {
     val selective = equality(left, right, oneOf(keys.filter(k => k != "flag" && k != "s"): _*))
     val more = Seq(
       if (chance(0.3)) Some(equality(left, right, oneOf(keys: _*))) else None,
-      if (chance(0.4)) Some(residual(left, right)) else None).flatten
+      if (chance(0.4)) Some(residual(left, right)) else None
+    ).flatten
     (selective +: more).mkString(" AND ")
   }
 
@@ -45,7 +49,9 @@ final class RandomQueries(seed: Long) {
           s"t$i.day BETWEEN date'1999-12-25' AND date'2000-01-10'",
           s"NOT t$i.flag",
           s"t$i.amount > 1",
-          s"coalesce(t$i.k, -1) < 60"))
+          s"coalesce(t$i.k, -1) < 60"
+        )
+      )
   }
 
   /** The next query; its columns are those of the tables that stay visible. */
@@ -56,11 +62,24 @@ final class RandomQueries(seed: Long) {
     val start = (Seq(0), table(0))
     val (visible, from) = (1 until tables).foldLeft(start) { case ((visible, text), i) =>
       val other = oneOf(visible: _*)
-      val kind = oneOf("JOIN", "JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
+      val kind = oneOf(
+        "JOIN",
+        "JOIN",
+        "JOIN",
+        "LEFT JOIN",
+        "RIGHT JOIN",
+        "FULL JOIN",
+        "LEFT SEMI JOIN",
+        "LEFT ANTI JOIN"
+      )
       val on =
-        if (i == unkeyed) oneOf(s"t$other.k BETWEEN t$i.k AND t$i.k + 3", s"t$other.k = t$i.k OR t$other.big = t$i.big")
+        if (i == unkeyed) oneOf(
+          s"t$other.k BETWEEN t$i.k AND t$i.k + 3",
+          s"t$other.k = t$i.k OR t$other.big = t$i.big"
+        )
         else condition(other, i)
-      val stays = if (kind.endsWith("SEMI JOIN") || kind.endsWith("ANTI JOIN")) visible else visible :+ i
+      val stays =
+        if (kind.endsWith("SEMI JOIN") || kind.endsWith("ANTI JOIN")) visible else visible :+ i
       (stays, s"$text\n  $kind ${table(i)} ON $on")
     }
     val where = filters(visible)
@@ -68,7 +87,8 @@ final class RandomQueries(seed: Long) {
     val columns = visible.flatMap(i => Seq("id", "k", "s", "d", "amount").map(c => s"t$i.$c"))
     val one = oneOf(visible: _*)
     random.nextInt(6) match {
-      case 0 => s"SELECT t$one.s, count(*) AS n, min(t$one.id) AS least FROM $restricted\n  GROUP BY t$one.s"
+      case 0 =>
+        s"SELECT t$one.s, count(*) AS n, min(t$one.id) AS least FROM $restricted\n  GROUP BY t$one.s"
       case 1 => s"SELECT DISTINCT t$one.k, t$one.d FROM $restricted"
       case 2 =>
         val named = visible.map(i => s"t$i.id AS id$i").mkString(", ")

@@ -32,7 +32,8 @@ trait SharedSession extends BeforeAndAfterEach { this: Suite =>
 
   /** A session on the same Spark that loads just these extensions. */
   protected def withSession[A](extensions: (SparkSessionExtensions => Unit)*)(
-      body: SparkSession => A): A = {
+      body: SparkSession => A
+  ): A = {
     val session = SharedSession.create(extensions)
     SharedSession.use(session)
     try body(session)

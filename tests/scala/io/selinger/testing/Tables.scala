@@ -25,7 +25,8 @@ object Tables {
        |else cast($hash % $keys as decimal(38,10)) end as amount""".stripMargin,
     s"if(id % 29 = 2, null, date_add(date'1999-12-20', cast($hash % 40 as int))) as day",
     s"if(id % 31 = 2, null, timestamp_micros($hash % 1000 * 86400000000L)) as at",
-    "if(id % 13 = 4, null, id % 2 = 0) as flag")
+    "if(id % 13 = 4, null, id % 2 = 0) as flag"
+  )
 
   private val tables: Map[String, (Long, Seq[String])] = Map(
     "facts" -> (3000L, columns(120)),
@@ -33,14 +34,20 @@ object Tables {
     "dupes" -> (400L, columns(9)),
     "nothing" -> (0L, columns(10)),
     "nulls" -> (50L, columns(5).map(_.replaceFirst("^if\\(id % 17 = 3", "if(true"))),
-    "spans" -> (200L, Seq("id", s"cast($hash % 100 as int) as low", s"cast($hash % 100 + id % 7 as int) as high")),
+    "spans" -> (
+      200L,
+      Seq("id", s"cast($hash % 100 as int) as low", s"cast($hash % 100 + id % 7 as int) as high")
+    ),
     "nested" -> (
       300L,
       Seq(
         s"cast($hash % 60 as int) as k",
         s"if(id % 5 = 0, null, struct(cast($hash % 4 as int) as x, string($hash % 3) as y)) as point",
         s"if(id % 6 = 0, null, array_repeat(cast($hash % 5 as int), cast(id % 4 as int))) as tags",
-        s"map(string(id % 3), id) as attributes")))
+        s"map(string(id % 3), id) as attributes"
+      )
+    )
+  )
 
   val names: Seq[String] = tables.keys.toSeq.sorted
 

@@ -30,7 +30,8 @@ object SelingerConf {
   private def share(name: String, default: Double, doc: String) =
     ConfEntry.number(key(name), default, doc)(
       value => value > 0.0 && value <= 1.0,
-      "must be greater than 0 and at most 1")
+      "must be greater than 0 and at most 1"
+    )
 
   // ---- general ------------------------------------------------------------------------------
 
@@ -40,36 +41,44 @@ object SelingerConf {
       Mode.On.label,
       Mode.all.map(_.label),
       "on: plans are changed; advise: decisions are made and explained, plans stay as they are; " +
-        "off: nothing is done."),
+        "off: nothing is done."
+    ),
     "general",
-    "choice")
+    "choice"
+  )
 
   val FAIL_ON_ERROR: Setting[Boolean] = Setting(
     ConfEntry.flag(
       key("failOnError"),
       false,
       "An error inside Selinger fails the query instead of being recorded and passed over. " +
-        "For tests and bug reports."),
+        "For tests and bug reports."
+    ),
     "general",
-    "flag")
+    "flag"
+  )
 
   val PLANNING_BUDGET_MS: Setting[Long] = Setting(
     ConfEntry.count(
       key("planning.budgetMs"),
       2000L,
       "Time that Selinger may spend on one planning pass of one query. When it is used up, the " +
-        "rest of the plan is left to Spark, and explain says so."),
+        "rest of the plan is left to Spark, and explain says so."
+    ),
     "general",
-    "ms")
+    "ms"
+  )
 
   val EXPLAIN_FORMAT: Setting[String] = Setting(
     ConfEntry.choice(
       key("explain.format"),
       "text",
       Seq("text", "json"),
-      "Form of the Selinger section in explain: text for people, json for programs."),
+      "Form of the Selinger section in explain: text for people, json for programs."
+    ),
     "general",
-    "choice")
+    "choice"
+  )
 
   // ---- statistics ---------------------------------------------------------------------------
 
@@ -78,34 +87,42 @@ object SelingerConf {
       key("stats.footerMaxFiles"),
       2000L,
       "Footers read at most for one relation. Of a relation with more files, files at even " +
-        "distances are read and the rest is extrapolated by bytes."),
+        "distances are read and the rest is extrapolated by bytes."
+    ),
     "statistics",
-    "count")
+    "count"
+  )
 
   val FOOTER_BUDGET_MS: Setting[Long] = Setting(
     ConfEntry.count(
       key("stats.footerBudgetMs"),
       1000L,
       "Time to wait for the footers of one relation. What has not arrived by then is " +
-        "extrapolated by bytes."),
+        "extrapolated by bytes."
+    ),
     "statistics",
-    "ms")
+    "ms"
+  )
 
   val FOOTER_THREADS: Setting[Long] = Setting(
     ConfEntry.count(
       key("stats.footerThreads"),
       8L,
-      "Threads that read the footers of one relation; they end with it."),
+      "Threads that read the footers of one relation; they end with it."
+    ),
     "statistics",
-    "count")
+    "count"
+  )
 
   val FOOTER_CACHE_MAX_BYTES: Setting[Long] = Setting(
     ConfEntry.bytes(
       key("stats.footerCacheMaxBytes"),
       64L << 20,
-      "Driver memory for footer statistics, shared by all sessions. 0 keeps none."),
+      "Driver memory for footer statistics, shared by all sessions. 0 keeps none."
+    ),
     "statistics",
-    "bytes")
+    "bytes"
+  )
 
   // ---- joins --------------------------------------------------------------------------------
 
@@ -116,48 +133,60 @@ object SelingerConf {
       "Largest build side to broadcast, as the memory that its hash table needs. 0: a 128th of " +
         "the smaller of driver and executor heap, at most 256 MiB. If " +
         "spark.sql.autoBroadcastJoinThreshold is set, it is the limit instead; -1 there means " +
-        "that nothing is broadcast without a hint."),
+        "that nothing is broadcast without a hint."
+    ),
     "joins",
-    "bytes")
+    "bytes"
+  )
 
   val BROADCAST_TOTAL_SHARE: Setting[Double] = Setting(
     share(
       "join.broadcastTotalShare",
       0.06,
       "Share of the smaller of driver and executor heap that the broadcasts of one query may " +
-        "fill together. Tables up to 10 MiB are broadcast all the same."),
+        "fill together. Tables up to 10 MiB are broadcast all the same."
+    ),
     "joins",
-    "share")
+    "share"
+  )
 
   val HASH_MEMORY_SHARE: Setting[Double] = Setting(
     share(
       "join.hashMemoryShare",
       0.4,
       "Share of one task's execution memory that the hash table of a shuffled hash join may " +
-        "fill. Such a join cannot spill."),
+        "fill. Such a join cannot spill."
+    ),
     "joins",
-    "share")
+    "share"
+  )
 
   val HASH_MEMORY_MARGIN: Setting[Double] = Setting(
     ConfEntry.number(
       key("join.hashMemoryMargin"),
       1.5,
-      "Factor by which a hash table may turn out larger than computed and still fit.")(
+      "Factor by which a hash table may turn out larger than computed and still fit."
+    )(
       _ >= 1.0,
-      "must be at least 1"),
+      "must be at least 1"
+    ),
     "joins",
-    "factor")
+    "factor"
+  )
 
   val JOIN_MIN_GAIN: Setting[Double] = Setting(
     ConfEntry.number(
       key("join.minGain"),
       0.25,
       "Share of the cost of Spark's operator that another one must save to replace it: less is " +
-        "within the error of estimates.")(
+        "within the error of estimates."
+    )(
       value => value >= 0.0 && value < 1.0,
-      "must be at least 0 and less than 1"),
+      "must be at least 0 and less than 1"
+    ),
     "joins",
-    "share")
+    "share"
+  )
 
   // ---- cost ---------------------------------------------------------------------------------
 
@@ -166,11 +195,14 @@ object SelingerConf {
       key("cbo.weight"),
       0.7,
       "Weight of rows against bytes in the cost of an operator: weight × rows + (1 − weight) × " +
-        "bytes, each in units of time.")(
+        "bytes, each in units of time."
+    )(
       value => value >= 0.0 && value <= 1.0,
-      "must be between 0 and 1"),
+      "must be between 0 and 1"
+    ),
     "cost",
-    "share")
+    "share"
+  )
 
   // ---- rules --------------------------------------------------------------------------------
 
@@ -179,14 +211,16 @@ object SelingerConf {
     "statistics",
     "on demand, while a plan's size is estimated",
     "Reads row counts, null counts, value ranges and column sizes from the footers of Parquet " +
-      "and ORC files.")
+      "and ORC files."
+  )
 
   val SELECT_JOIN_OPERATOR: RuleInfo = RuleInfo(
     "selectJoinOperator",
     "strategy",
     "injectPlannerStrategy",
     "Chooses broadcast hash, shuffled hash, sort-merge or nested loop for each join by the " +
-      "memory and the time that it takes.")
+      "memory and the time that it takes."
+  )
 
   val rules: Seq[RuleInfo] = Seq(READ_FOOTER_STATISTICS, SELECT_JOIN_OPERATOR)
 
@@ -194,7 +228,8 @@ object SelingerConf {
     rule.id -> Setting(
       ConfEntry.flag(rule.switch, default = true, rule.description),
       "rules",
-      "flag")
+      "flag"
+    )
   }.toMap
 
   /** Every setting, in the order of the documentation. */
@@ -212,7 +247,8 @@ object SelingerConf {
     HASH_MEMORY_SHARE,
     HASH_MEMORY_MARGIN,
     JOIN_MIN_GAIN,
-    CBO_WEIGHT) ++ rules.map(rule => ruleSwitches(rule.id))
+    CBO_WEIGHT
+  ) ++ rules.map(rule => ruleSwitches(rule.id))
 
   /** The session's switches, read anew at every call. */
   object switches extends Switches {

@@ -56,7 +56,8 @@ final case class Decision(
     stock: Option[String] = None,
     evidence: Seq[Evidence] = Nil,
     detail: Option[String] = None,
-    setting: Option[String] = None)
+    setting: Option[String] = None
+)
 
 object Decision {
 
@@ -67,8 +68,8 @@ object Decision {
   def of(node: TreeNode[_]): Seq[Decision] = node.getTagValue(tag).getOrElse(Nil)
 
   /**
-   * Records what `decision.rule` decided at `node`, in place of what it decided there before. Never
-   * on a leaf of a logical plan: plans of several queries share these.
+   * Records what `decision.rule` decided at `node`, in place of what it decided there before. Rules
+   * that inform about leaves keep that elsewhere: the plans of several queries share these.
    */
   def record(node: TreeNode[_], decision: Decision): Unit = {
     def same(other: Decision) = other.rule == decision.rule && other.key == decision.key

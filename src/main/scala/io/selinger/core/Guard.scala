@@ -21,8 +21,9 @@ object Guard {
    * @param body the rule; is told whether it may act (`on`) or only advise
    */
   def run[A <: AnyRef](rule: RuleInfo, switches: Switches, node: LogicalPlan, unchanged: A)(
-      problem: A => Option[String])(body: Mode => A): A =
-    try {
+      problem: A => Option[String]
+  )(body: Mode => A): A =
+    try
       if (!active(rule, switches)) unchanged
       else if (PlanningPass.current.usedMs > switches.budgetMs.toDouble) {
         Decision.record(node, stopped(rule, node, Reason.BudgetExceeded, Outcome.Declined, None))
@@ -38,7 +39,7 @@ object Guard {
           case None => if (switches.mode == Mode.On) result else unchanged
         }
       }
-    } catch {
+    catch {
       case error @ (NonFatal(_) | _: LinkageError) if !failOnError(switches) =>
         failed(rule, node, Reason.RuleFailed, error.toString, Some(error))
         unchanged
@@ -66,7 +67,8 @@ object Guard {
       node: LogicalPlan,
       reason: Reason,
       what: String,
-      error: Option[Throwable]): Unit = {
+      error: Option[Throwable]
+  ): Unit = {
     log.warn(s"${rule.id} failed and the plan went on without it: $what", error.orNull)
     // The node may be what the rule stumbled over; that it cannot be described must not matter.
     try Decision.record(node, stopped(rule, node, reason, Outcome.Failed, Some(what)))
@@ -78,8 +80,10 @@ object Guard {
       node: LogicalPlan,
       reason: Reason,
       outcome: Outcome,
-      detail: Option[String]): Decision = {
-    val setting = if (reason == Reason.BudgetExceeded) "spark.selinger.planning.budgetMs" else rule.switch
+      detail: Option[String]
+  ): Decision = {
+    val setting =
+      if (reason == Reason.BudgetExceeded) "spark.selinger.planning.budgetMs" else rule.switch
     Decision(
       rule = rule.id,
       node = NodeText.of(node),
@@ -87,7 +91,8 @@ object Guard {
       outcome = outcome,
       reason = reason,
       detail = detail,
-      setting = Some(setting))
+      setting = Some(setting)
+    )
   }
 }
 

@@ -11,36 +11,50 @@ object Reason {
   case object BroadcastCheapest
       extends Reason(
         "BROADCAST_CHEAPEST",
-        "the build side fits the broadcast limit even if the estimate is too low, and broadcasting it costs least")
+        "the build side fits the broadcast limit even if the estimate is too low, and broadcasting it costs least"
+      )
   case object HashBuildCheapest
       extends Reason(
         "HASH_BUILD_CHEAPEST",
-        "the build side's hash table fits each task's memory share, and hashing costs less than sorting both sides")
+        "the build side's hash table fits each task's memory share, and hashing costs less than sorting both sides"
+      )
   case object SortMergeCheapest
-      extends Reason("SORT_MERGE_CHEAPEST", "sorting both sides costs less than building a hash table")
+      extends Reason(
+        "SORT_MERGE_CHEAPEST",
+        "sorting both sides costs less than building a hash table"
+      )
   case object StockCheapEnough
       extends Reason(
         "STOCK_CHEAP_ENOUGH",
-        "another operator would cost less, but by less than the estimates are worth")
+        "another operator would cost less, but by less than the estimates are worth"
+      )
   case object NothingFits
       extends Reason(
         "NO_SAFE_HASH_TABLE",
-        "neither side is known to fit the broadcast limit or a task's memory share, so the join must be able to spill")
+        "neither side is known to fit the broadcast limit or a task's memory share, so the join must be able to spill"
+      )
   case object NestedLoopFits
       extends Reason(
         "NESTED_LOOP_BROADCAST_FITS",
-        "there is no equality to hash on and one side fits the broadcast limit")
+        "there is no equality to hash on and one side fits the broadcast limit"
+      )
   case object NestedLoopTooLarge
       extends Reason(
         "NESTED_LOOP_TOO_LARGE",
-        "there is no equality to hash on and no side is known to fit the broadcast limit")
-  case object HintObeyed extends Reason("HINT_OBEYED", "the query carries a join hint, and Spark obeys it")
+        "there is no equality to hash on and no side is known to fit the broadcast limit"
+      )
+  case object HintObeyed
+      extends Reason("HINT_OBEYED", "the query carries a join hint, and Spark obeys it")
   case object UserThreshold
       extends Reason(
         "USER_THRESHOLD_OBEYED",
-        "spark.sql.autoBroadcastJoinThreshold is set, and by it Spark broadcasts this side")
+        "spark.sql.autoBroadcastJoinThreshold is set, and by it Spark broadcasts this side"
+      )
   case object BroadcastStage
-      extends Reason("BROADCAST_STAGE_RUNNING", "one side has already been broadcast, so Spark keeps the join")
+      extends Reason(
+        "BROADCAST_STAGE_RUNNING",
+        "one side has already been broadcast, so Spark keeps the join"
+      )
   case object StreamingPlan extends Reason("STREAMING_PLAN", "streaming plans are left to Spark")
   case object NullAwareAntiJoin
       extends Reason("NULL_AWARE_ANTI_JOIN", "NOT IN needs Spark's null-aware operator")
@@ -49,18 +63,23 @@ object Reason {
   case object UnsupportedByOperator
       extends Reason(
         "OPERATOR_UNSUPPORTED",
-        "Spark has no operator of the chosen kind for this join, so its own choice stands")
+        "Spark has no operator of the chosen kind for this join, so its own choice stands"
+      )
   case object BudgetExceeded
       extends Reason("PLANNING_BUDGET_EXCEEDED", "the planning budget of this query is used up")
   case object RuleFailed
       extends Reason("RULE_FAILED", "the rule raised an error and the plan went on without it")
   case object InvalidResult
-      extends Reason("INVALID_RESULT", "the rule returned a plan that failed the check, and it was dropped")
+      extends Reason(
+        "INVALID_RESULT",
+        "the rule returned a plan that failed the check, and it was dropped"
+      )
   case object FootersRead extends Reason("FOOTERS_READ", "the footers of all files were read")
   case object FootersSampled
       extends Reason(
         "FOOTERS_SAMPLED",
-        "the footers of some files were read within the limits, and the rest is extrapolated by bytes")
+        "the footers of some files were read within the limits, and the rest is extrapolated by bytes"
+      )
   case object FootersUnavailable
       extends Reason("FOOTERS_UNAVAILABLE", "no footer could be read within the limits")
 
@@ -85,7 +104,8 @@ object Reason {
     InvalidResult,
     FootersRead,
     FootersSampled,
-    FootersUnavailable)
+    FootersUnavailable
+  )
 }
 
 /**

@@ -18,7 +18,8 @@ final case class Cluster(
     executors: Int,
     driverHeapBytes: Double,
     executorHeapBytes: Double,
-    taskMemoryBytes: Double) {
+    taskMemoryBytes: Double
+) {
 
   def smallerHeapBytes: Double = math.min(driverHeapBytes, executorHeapBytes)
 }
@@ -38,7 +39,8 @@ object Cluster {
       session.sparkContext.master,
       session.sparkContext.getConf,
       session.sparkContext.defaultParallelism,
-      Runtime.getRuntime.maxMemory.toDouble)
+      Runtime.getRuntime.maxMemory.toDouble
+    )
 
   /**
    * @param parallelism Spark's default parallelism: a user's setting, or the cores that have
@@ -48,7 +50,8 @@ object Cluster {
       master: String,
       conf: SparkConf,
       parallelism: Int,
-      driverHeap: Double): Cluster = {
+      driverHeap: Double
+  ): Cluster = {
     val taskCpus = math.max(1, conf.getInt("spark.task.cpus", 1))
     master match {
       case local(threads) =>
@@ -94,7 +97,8 @@ object Cluster {
       executors: Int,
       tasks: Option[Int],
       driverHeap: Double,
-      executorHeap: Double): Cluster = {
+      executorHeap: Double
+  ): Cluster = {
     val pool =
       if (conf.getBoolean("spark.memory.offHeap.enabled", false)) {
         bytes(conf.get("spark.memory.offHeap.size", "0"))

@@ -14,7 +14,8 @@ final case class JoinSide(
     rows: Double,
     rowBytes: Double,
     shuffleExists: Boolean,
-    singleKey: Boolean = false) {
+    singleKey: Boolean = false
+) {
   def bytes: Double = rows * rowBytes
 }
 
@@ -44,7 +45,11 @@ final class JoinCost(cluster: Cluster, weight: Double) {
   /** Shuffled hash join that builds from `build`. */
   def shuffledHash(build: JoinSide, stream: JoinSide): Double =
     (shuffle(build) + shuffle(stream) +
-      stepOf(build, buildNs, buildByteNs) + stepOf(stream, probeNs, 0.0)) / cluster.slots + stageSeconds
+      stepOf(build, buildNs, buildByteNs) + stepOf(
+        stream,
+        probeNs,
+        0.0
+      )) / cluster.slots + stageSeconds
 
   /** Sort-merge join. */
   def sortMerge(left: JoinSide, right: JoinSide): Double =

@@ -17,7 +17,8 @@ import org.apache.spark.sql.catalyst.plans.logical._
  *   that the answer has already taken into account
  */
 final class CardinalityEstimator(
-    leaf: (LeafNode, Seq[Expression]) => Option[(PlanEstimate, Seq[Expression])]) {
+    leaf: (LeafNode, Seq[Expression]) => Option[(PlanEstimate, Seq[Expression])]
+) {
 
   def estimate(plan: LogicalPlan): Option[PlanEstimate] =
     PlanningPass.current.memo[Option[PlanEstimate]](plan)(compute(plan))
@@ -37,14 +38,16 @@ final class CardinalityEstimator(
     case Distinct(child) => estimate(child).map(distinctRows(_, child.output))
     case union: Union => united(union)
     case Limit(Literal(most: Int, _), child) => limited(child, most.toDouble)
-    case Offset(Literal(skipped: Int, _), child) => estimate(child).map(without(_, skipped.toDouble))
+    case Offset(Literal(skipped: Int, _), child) =>
+      estimate(child).map(without(_, skipped.toDouble))
     case sample: Sample if !sample.withReplacement =>
       estimate(sample.child).map { input =>
         val share = Selectivity.clamp(sample.upperBound - sample.lowerBound)
         input.withRows(
           Quantity(input.rows.value * share, input.rows.origin.worse(Origin.Derived)),
           input.high * share * 1.5,
-          input.bound)
+          input.bound
+        )
       }
     case expand: Expand =>
       estimate(expand.child).map { input =>
@@ -53,7 +56,8 @@ final class CardinalityEstimator(
           .withRows(
             input.rows.copy(value = input.rows.value * copies),
             input.high * copies,
-            input.bound.map(_ * copies))
+            input.bound.map(_ * copies)
+          )
       }
     case generate: Generate => estimate(generate.child).map(generated(_, generate))
     case window: Window => estimate(window.child).map(_.copy(measuredRowBytes = None))
@@ -72,7 +76,8 @@ final class CardinalityEstimator(
           Quantity(input.rows.value, Origin.Default),
           high = PlanEstimate.most,
           bound = None,
-          columns = input.columns)
+          columns = input.columns
+        )
       }
     case _ => None
   }
@@ -93,7 +98,8 @@ final class CardinalityEstimator(
     val same = list.forall(_.isInstanceOf[Attribute]) && list.size == input.columns.size
     input.copy(
       columns = columns.toMap,
-      measuredRowBytes = if (same) input.measuredRowBytes else None)
+      measuredRowBytes = if (same) input.measuredRowBytes else None
+    )
   }
 
   private def grouped(aggregate: Aggregate): Option[PlanEstimate] =
@@ -102,7 +108,8 @@ final class CardinalityEstimator(
       estimate(aggregate.child).map { input =>
         val groups = projected(
           groupRows(input, aggregate.groupingExpressions),
-          aggregate.aggregateExpressions)
+          aggregate.aggregateExpressions
+        )
         groups.copy(measuredRowBytes = None)
       }
 
@@ -121,7 +128,8 @@ final class CardinalityEstimator(
     input.withRows(
       Quantity(math.min(expected, input.rows.value), input.rows.origin.worse(origin)),
       input.high,
-      input.bound)
+      input.bound
+    )
   }
 
   private def united(union: Union): Option[PlanEstimate] = {
@@ -142,7 +150,9 @@ final class CardinalityEstimator(
           Quantity(parts.map(_.rows.value).sum, Origin.worst(parts.map(_.rows.origin))),
           math.min(PlanEstimate.most, parts.map(_.high).sum),
           if (bounds.forall(_.isDefined)) Some(bounds.flatten.sum) else None,
-          columns.toMap))
+          columns.toMap
+        )
+      )
     }
   }
 
@@ -160,7 +170,8 @@ final class CardinalityEstimator(
       max = all(_.max).map(_.max),
       // The parts of one column usually draw from one domain.
       distinct = all(_.distinct).map(_.max),
-      averageBytes = average(_.averageBytes))
+      averageBytes = average(_.averageBytes)
+    )
   }
 
   private def limited(child: LogicalPlan, most: Double): Option[PlanEstimate] =
@@ -170,7 +181,9 @@ final class CardinalityEstimator(
           input.withRows(
             input.rows.copy(value = math.min(input.rows.value, most)),
             math.min(input.high, most),
-            Some(math.min(input.bound.getOrElse(most), most))))
+            Some(math.min(input.bound.getOrElse(most), most))
+          )
+        )
       case None => Some(PlanEstimate(Quantity(most, Origin.Default), most, Some(most)))
     }
 
@@ -178,7 +191,8 @@ final class CardinalityEstimator(
     input.withRows(
       input.rows.copy(value = math.max(0.0, input.rows.value - skipped)),
       input.high,
-      input.bound)
+      input.bound
+    )
 
   /** Rows that return several times, with other columns. */
   private def repeated(input: PlanEstimate): PlanEstimate = input.copy(measuredRowBytes = None)
@@ -193,7 +207,8 @@ final class CardinalityEstimator(
       .withRows(
         Quantity(math.min(input.rows.value * factor, PlanEstimate.most), Origin.Default),
         PlanEstimate.most,
-        None)
+        None
+      )
   }
 }
 
@@ -205,7 +220,8 @@ object JoinEstimator {
   def estimate(
       join: Join,
       leftRows: Option[PlanEstimate],
-      rightRows: Option[PlanEstimate]): Option[PlanEstimate] =
+      rightRows: Option[PlanEstimate]
+  ): Option[PlanEstimate] =
     for (left <- leftRows; right <- rightRows) yield {
       val matches = inner(join, left, right)
       join.joinType match {
@@ -236,16 +252,19 @@ object JoinEstimator {
       case _ => (product, Origin.Default, join.condition)
     }
     val kept = residual.map(residualShare).getOrElse(1.0)
-    val (leftKey, rightKey) = (matchedByKey(join, isLeft = true), matchedByKey(join, isLeft = false))
+    val (leftKey, rightKey) =
+      (matchedByKey(join, isLeft = true), matchedByKey(join, isLeft = false))
     val feared = Seq(
       Some(math.min(PlanEstimate.most, left.high * right.high)),
       if (rightKey) Some(left.high) else None,
-      if (leftKey) Some(right.high) else None).flatten.min
+      if (leftKey) Some(right.high) else None
+    ).flatten.min
     PlanEstimate(
       Quantity(0, Origin.Exact),
       0,
       None,
-      left.columns ++ right.columns)
+      left.columns ++ right.columns
+    )
       .withRows(Quantity(rows * kept, inputs.worse(origin)), feared, boundOf(join, left, right))
   }
 
@@ -292,7 +311,8 @@ object JoinEstimator {
   private def outer(
       matches: PlanEstimate,
       preserved: Seq[PlanEstimate],
-      padded: Seq[PlanEstimate]): PlanEstimate = {
+      padded: Seq[PlanEstimate]
+  ): PlanEstimate = {
     val bounds = matches.bound +: preserved.map(_.bound)
     val withNulls = padded.flatMap(_.columns.keys).toSet
     matches
@@ -303,9 +323,11 @@ object JoinEstimator {
       .withRows(
         Quantity(
           (matches.rows.value +: preserved.map(_.rows.value)).max,
-          Origin.worst(matches.rows.origin +: preserved.map(_.rows.origin))),
+          Origin.worst(matches.rows.origin +: preserved.map(_.rows.origin))
+        ),
         matches.high + preserved.map(_.high).sum,
-        if (bounds.forall(_.isDefined)) Some(bounds.flatten.sum) else None)
+        if (bounds.forall(_.isDefined)) Some(bounds.flatten.sum) else None
+      )
   }
 
   private def reduced(left: PlanEstimate, matches: PlanEstimate, semi: Boolean): PlanEstimate = {
@@ -315,6 +337,7 @@ object JoinEstimator {
     left.withRows(
       Quantity(kept, left.rows.origin.worse(matches.rows.origin)),
       left.high,
-      left.bound)
+      left.bound
+    )
   }
 }

@@ -2,7 +2,7 @@ package io.selinger.estimate
 
 import io.selinger.core.{Origin, Quantity}
 import io.selinger.stats._
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, ExprId}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId, Expression}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
@@ -37,7 +37,8 @@ object LeafStatistics {
       nullFraction = Some(0.0),
       min = Some(math.min(range.start.toDouble, last)),
       max = Some(math.max(range.start.toDouble, last)),
-      distinct = Some(rows))
+      distinct = Some(rows)
+    )
   }
 
   /** A finished stage has been counted; its columns are those of the plan that it ran. */
@@ -49,7 +50,8 @@ object LeafStatistics {
         Some(
           PlanEstimate
             .exactly(measured.rows, Origin.Measured, columns)
-            .copy(measuredRowBytes = measured.rowBytes))
+            .copy(measuredRowBytes = measured.rowBytes)
+        )
       case None => planned
     }
   }
@@ -65,7 +67,8 @@ object LeafStatistics {
   private def fileEstimate(
       leaf: LeafNode,
       relation: FileRelation,
-      predicates: Seq[Expression]): Option[(PlanEstimate, Seq[Expression])] =
+      predicates: Seq[Expression]
+  ): Option[(PlanEstimate, Seq[Expression])] =
     FooterStatistics.of(relation, predicates) match {
       case Some(statistics) =>
         val estimate = PlanEstimate(
@@ -73,14 +76,16 @@ object LeafStatistics {
           statistics.bound.getOrElse(statistics.rows.value * 2),
           statistics.bound,
           columnsOf(leaf.output, statistics),
-          nullsCounted = statistics.bound.isDefined)
+          nullsCounted = statistics.bound.isDefined
+        )
         Some((estimate, relation.partitionFilters(predicates)))
       case None => sparkEstimate(leaf).map((_, Nil))
     }
 
   private def columnsOf(
       output: Seq[Attribute],
-      statistics: RelationStatistics): Map[ExprId, ColumnStatistics] =
+      statistics: RelationStatistics
+  ): Map[ExprId, ColumnStatistics] =
     output.flatMap { column =>
       statistics.columns.get(FooterReader.columnName(column.name)).map { known =>
         val domain = for (low <- known.min; high <- known.max)
@@ -102,13 +107,15 @@ object LeafStatistics {
           min = known.min.flatMap(NumericAxis.of(_, column.dataType)),
           max = known.max.flatMap(NumericAxis.of(_, column.dataType)),
           distinct = known.distinctCount.map(_.toDouble),
-          averageBytes = known.avgLen.map(_.toDouble))
+          averageBytes = known.avgLen.map(_.toDouble)
+        )
       }
       PlanEstimate(
         Quantity(count.toDouble, Origin.Derived),
         count.toDouble * 2,
         None,
-        columns.toMap)
+        columns.toMap
+      )
     }
   }
 }

@@ -2,7 +2,7 @@ package io.selinger.estimate
 
 import io.selinger.core.{Origin, Quantity}
 import io.selinger.stats.ColumnStatistics
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, Expression, ExprId}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, ExprId, Expression}
 import org.apache.spark.sql.types.NumericType
 
 /**
@@ -23,7 +23,8 @@ final case class PlanEstimate(
     bound: Option[Double],
     columns: Map[ExprId, ColumnStatistics] = Map.empty,
     measuredRowBytes: Option[Double] = None,
-    nullsCounted: Boolean = false) {
+    nullsCounted: Boolean = false
+) {
 
   require(!rows.value.isNaN && rows.value >= 0 && !rows.value.isInfinite, s"rows = ${rows.value}")
 
@@ -43,7 +44,8 @@ final case class PlanEstimate(
       rows = Quantity(expected, rows.origin),
       high = math.min(math.max(high, expected), most),
       bound = bound,
-      nullsCounted = false)
+      nullsCounted = false
+    )
   }
 
   /** Whether the width of a row is measured or computed from statistics of every column. */
@@ -63,7 +65,8 @@ object PlanEstimate {
   def exactly(
       rows: Double,
       origin: Origin,
-      columns: Map[ExprId, ColumnStatistics] = Map.empty): PlanEstimate =
+      columns: Map[ExprId, ColumnStatistics] = Map.empty
+  ): PlanEstimate =
     PlanEstimate(Quantity(rows, origin), rows, Some(rows), columns)
 
   /** The column whose every value an expression shows, if need be in a wider type. */
@@ -73,7 +76,8 @@ object PlanEstimate {
       (cast.child.dataType, cast.dataType) match {
         case (from, to) if from == to => columnOf(cast.child)
         // A narrower type turns values into others, into null, or into errors.
-        case (from: NumericType, to: NumericType) if Cast.canUpCast(from, to) => columnOf(cast.child)
+        case (from: NumericType, to: NumericType) if Cast.canUpCast(from, to) =>
+          columnOf(cast.child)
         case _ => None
       }
     case _ => None

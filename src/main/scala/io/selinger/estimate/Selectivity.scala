@@ -46,13 +46,15 @@ object Selectivity {
     val total = and(parts)
     val kept = input.rows.value * total.expected
     val narrowed = ranges.foldLeft(input.columns)((columns, range) =>
-      columns.updated(range.column.exprId, range.narrow(input, columns.get(range.column.exprId))))
+      columns.updated(range.column.exprId, range.narrow(input, columns.get(range.column.exprId)))
+    )
     input
       .copy(columns = scaled(narrowed, input.rows.value, kept))
       .withRows(
         Quantity(kept, input.rows.origin.worse(total.origin)),
         input.high * total.high,
-        input.bound)
+        input.bound
+      )
   }
 
   /** Selectivity of one predicate. */
@@ -66,7 +68,8 @@ object Selectivity {
       and(ranges.map(_.selectivity(input)) ++ others.map(of(_, input)))
     case Or(left, right) => or(Seq(of(left, input), of(right, input)))
     case Not(child) => not(of(child, input))
-    case IsNull(child) => nulls(child, input).map(counted(_, input)).getOrElse(assumed(assumedEquality))
+    case IsNull(child) =>
+      nulls(child, input).map(counted(_, input)).getOrElse(assumed(assumedEquality))
     case IsNotNull(child) =>
       nulls(child, input).map(share => counted(1.0 - share, input)).getOrElse(assumed(1.0))
     case In(value, list) => in(value, list.size, input)
@@ -112,7 +115,8 @@ object Selectivity {
     Selectivity(
       1.0 - parts.map(1.0 - _.expected).product,
       clamp(parts.map(_.high).sum),
-      Origin.worst(parts.map(_.origin)))
+      Origin.worst(parts.map(_.origin))
+    )
 
   private def not(part: Selectivity): Selectivity =
     Selectivity(1.0 - part.expected, 1.0, part.origin)
@@ -121,7 +125,8 @@ object Selectivity {
   private def scaled(
       columns: Map[ExprId, ColumnStatistics],
       before: Double,
-      after: Double): Map[ExprId, ColumnStatistics] =
+      after: Double
+  ): Map[ExprId, ColumnStatistics] =
     if (before <= 0 || after >= before) columns
     else
       columns.map { case (id, column) =>
@@ -143,7 +148,8 @@ object Selectivity {
       Interval(
         column,
         (low ++ other.low).maxOption,
-        (high ++ other.high).minOption)
+        (high ++ other.high).minOption
+      )
 
     def selectivity(input: PlanEstimate): Selectivity = {
       val known = input.columns.get(column.exprId)
@@ -166,9 +172,10 @@ object Selectivity {
           }
         case _ =>
           if (point) {
-            input.distinct(column).map(d => derived(present / d)).getOrElse(assumed(assumedEquality))
-          }
-          else assumed(if (low.isDefined && high.isDefined) assumedRange / 2 else assumedRange)
+            input.distinct(
+              column
+            ).map(d => derived(present / d)).getOrElse(assumed(assumedEquality))
+          } else assumed(if (low.isDefined && high.isDefined) assumedRange / 2 else assumedRange)
       }
     }
 
@@ -182,7 +189,8 @@ object Selectivity {
         max = (before.max ++ high).minOption,
         distinct =
           if (low.isDefined && low == high) Some(1.0)
-          else before.distinct.map(d => math.max(1.0, d * share)))
+          else before.distinct.map(d => math.max(1.0, d * share))
+      )
     }
   }
 
@@ -202,16 +210,20 @@ object Selectivity {
     }
 
     private def comparison(predicate: Expression): Option[Interval] = predicate match {
-      case EqualTo(OnAxis(column), AtPlace(place)) => Some(Interval(column, Some(place), Some(place)))
-      case EqualTo(AtPlace(place), OnAxis(column)) => Some(Interval(column, Some(place), Some(place)))
+      case EqualTo(OnAxis(column), AtPlace(place)) =>
+        Some(Interval(column, Some(place), Some(place)))
+      case EqualTo(AtPlace(place), OnAxis(column)) =>
+        Some(Interval(column, Some(place), Some(place)))
       case GreaterThan(OnAxis(column), AtPlace(place)) => Some(Interval(column, Some(place), None))
       case GreaterThan(AtPlace(place), OnAxis(column)) => Some(Interval(column, None, Some(place)))
       case GreaterThanOrEqual(OnAxis(column), AtPlace(p)) => Some(Interval(column, Some(p), None))
       case GreaterThanOrEqual(AtPlace(p), OnAxis(column)) => Some(Interval(column, None, Some(p)))
       case LessThan(OnAxis(column), AtPlace(place)) => Some(Interval(column, None, Some(place)))
       case LessThan(AtPlace(place), OnAxis(column)) => Some(Interval(column, Some(place), None))
-      case LessThanOrEqual(OnAxis(column), AtPlace(place)) => Some(Interval(column, None, Some(place)))
-      case LessThanOrEqual(AtPlace(place), OnAxis(column)) => Some(Interval(column, Some(place), None))
+      case LessThanOrEqual(OnAxis(column), AtPlace(place)) =>
+        Some(Interval(column, None, Some(place)))
+      case LessThanOrEqual(AtPlace(place), OnAxis(column)) =>
+        Some(Interval(column, Some(place), None))
       case _ => None
     }
   }

@@ -33,7 +33,8 @@ object ValueWidth {
 
   private def sum(
       expressions: Seq[Expression],
-      columns: Map[ExprId, ColumnStatistics]): Option[Double] = {
+      columns: Map[ExprId, ColumnStatistics]
+  ): Option[Double] = {
     val widths = expressions.map(of(_, columns))
     if (widths.forall(_.isDefined)) Some(widths.flatten.sum) else None
   }

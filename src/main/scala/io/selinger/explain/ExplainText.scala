@@ -33,7 +33,8 @@ object ExplainText {
     val first = shown.first.flatMap(_.chosen).map(c => s" (before it ran: $c)").getOrElse("")
     val lines = Seq(
       s"* ${d.node}: $what$first",
-      s"    ${d.reason.code} (${d.rule}, ${d.phase.label}): ${d.reason.sentence}") ++
+      s"    ${d.reason.code} (${d.rule}, ${d.phase.label}): ${d.reason.sentence}"
+    ) ++
       d.detail.map(detail => s"    $detail") ++
       evidence(d.evidence) ++
       d.setting.map(key => s"    to change: $key = ${setting(key)}")
@@ -42,7 +43,11 @@ object ExplainText {
 
   private def evidence(numbers: Seq[Evidence]): Option[String] =
     if (numbers.isEmpty) None
-    else Some(numbers.map(n => s"${n.name} ${amount(n)} (${n.origin.label})").mkString("    ", ", ", ""))
+    else Some(numbers.map(n => s"${n.name} ${amount(n)} (${n.origin.label})").mkString(
+      "    ",
+      ", ",
+      ""
+    ))
 
   private def amount(number: Evidence): String = number.unit match {
     case "bytes" => bytes(number.value)
@@ -60,7 +65,10 @@ object ExplainText {
 
   /** The present value of the setting that a decision names, ours or Spark's. */
   def setting(key: String): String =
-    SelingerConf.all.find(_.key == key).map(_.text).getOrElse(SQLConf.get.getConfString(key, "unset"))
+    SelingerConf.all.find(_.key == key).map(_.text).getOrElse(SQLConf.get.getConfString(
+      key,
+      "unset"
+    ))
 
   def settingOf(decision: Decision): Option[(String, String)] =
     decision.setting.map(key => key -> setting(key))

@@ -1,11 +1,9 @@
 package io.selinger.explain
 
-import io.selinger.core.{Decision, Phase}
-import org.apache.spark.sql.catalyst.plans.logical.Join
+import io.selinger.core.{Decision, Outcome, Phase}
 import org.apache.spark.sql.execution.{CommandResultExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
-import org.apache.spark.sql.execution.joins.BaseJoinExec
 import scala.collection.mutable
 
 /**
@@ -15,7 +13,7 @@ import scala.collection.mutable
  */
 final case class ShownDecision(decision: Decision, first: Option[Decision])
 
-/** Collects the decisions that a physical plan carries, each once, root first. */
+/** Collects the decisions that a physical plan carries, each once, root first, facts last. */
 object PlanDecisions {
 
   def of(plan: SparkPlan): Seq[ShownDecision] = {
@@ -31,7 +29,9 @@ object PlanDecisions {
     }
     // What adaptive execution found to be empty is no longer in the plan, but it was decided.
     val present = last.map(keyOf).toSet
-    shown ++ first.filterNot(decision => present(keyOf(decision))).map(ShownDecision(_, None))
+    val emptied = first.filterNot(decision => present(keyOf(decision))).map(ShownDecision(_, None))
+    val (facts, decisions) = (shown ++ emptied).partition(_.decision.outcome == Outcome.Informed)
+    decisions ++ facts
   }
 
   private def keyOf(decision: Decision): (String, String) = (decision.rule, decision.key)
@@ -63,10 +63,8 @@ object PlanDecisions {
     found.values.toSeq
   }
 
-  /** Of our own operators, and of joins that were left to Spark. */
-  private def ofNode(plan: SparkPlan): Seq[Decision] = plan match {
-    case _: BaseJoinExec if Decision.of(plan).isEmpty =>
-      plan.logicalLink.toSeq.collect { case join: Join => join }.flatMap(Decision.of(_))
-    case _ => Decision.of(plan)
-  }
+  /** Of the operator itself, or of the logical one that it runs where Spark has planned it. */
+  private def ofNode(plan: SparkPlan): Seq[Decision] =
+    if (Decision.of(plan).nonEmpty) Decision.of(plan)
+    else plan.logicalLink.toSeq.flatMap(Decision.of(_))
 }

@@ -19,8 +19,21 @@ final case class TableFunction(name: String, usage: String, builder: TableFuncti
   def description: (FunctionIdentifier, ExpressionInfo, TableFunctionBuilder) =
     (
       FunctionIdentifier(name),
-      new ExpressionInfo(getClass.getName, null, name, usage, "", "", "", "", "0.1.0", "", "scala_udf"),
-      builder)
+      new ExpressionInfo(
+        getClass.getName,
+        null,
+        name,
+        usage,
+        "",
+        "",
+        "",
+        "",
+        "0.1.0",
+        "",
+        "scala_udf"
+      ),
+      builder
+    )
 }
 
 /** What Selinger says of itself in SQL, so that every language and Spark Connect can ask. */
@@ -31,7 +44,8 @@ object TableFunctions {
     of(
       "selinger_status",
       "What Selinger is, and whether it works in this session.",
-      Seq("key" -> StringType, "value" -> StringType)) {
+      Seq("key" -> StringType, "value" -> StringType)
+    ) {
       val conf = SQLConf.get
       // Asked when something is wrong, so a bad value is an answer and not an error.
       val problem = inactive.orElse(Try(SelingerConf.MODE.value).failed.toOption.map(_.getMessage))
@@ -42,7 +56,8 @@ object TableFunctions {
         "spark_version" -> SPARK_VERSION,
         "built_for" -> BuildInfo.sparkLine,
         "active" -> (problem.isEmpty && mode != "off").toString,
-        "reason" -> problem.getOrElse(if (mode == "off") s"${SelingerConf.MODE.key} is off" else ""),
+        "reason" -> problem.getOrElse(if (mode == "off") s"${SelingerConf.MODE.key} is off"
+        else ""),
         "mode" -> mode,
         "explain_provider" ->
           providers.split(',').map(_.trim).contains(classOf[SelingerExplain].getName).toString
@@ -59,7 +74,9 @@ object TableFunctions {
         "hook" -> StringType,
         "enabled" -> BooleanType,
         "setting" -> StringType,
-        "description" -> StringType)) {
+        "description" -> StringType
+      )
+    ) {
       SelingerConf.rules.map { rule =>
         val enabled = SelingerConf.switches.enabled(rule)
         Seq(rule.id, rule.kind, rule.hook, enabled, rule.switch, rule.description)
@@ -70,16 +87,19 @@ object TableFunctions {
     of(
       "selinger_settings",
       "The settings of Selinger, with their values in this session.",
-      Seq("key", "value", "default", "category", "unit", "description").map(_ -> StringType)) {
+      Seq("key", "value", "default", "category", "unit", "description").map(_ -> StringType)
+    ) {
       SelingerConf.all.map(s => Seq(s.key, s.text, s.default, s.category, s.unit, s.doc))
     }
 
   private def of(name: String, usage: String, columns: Seq[(String, DataType)])(
-      rows: => Seq[Seq[Any]]): TableFunction = {
+      rows: => Seq[Seq[Any]]
+  ): TableFunction = {
     def build(arguments: Seq[Expression]): LogicalPlan = {
       if (arguments.nonEmpty) {
         throw new IllegalArgumentException(
-          s"$name takes no arguments: write SELECT * FROM $name()")
+          s"$name takes no arguments: write SELECT * FROM $name()"
+        )
       }
       val output = columns.map { case (column, kind) => AttributeReference(column, kind)() }
       LocalRelation(output, rows.map(row => InternalRow.fromSeq(row.map(catalyst))))

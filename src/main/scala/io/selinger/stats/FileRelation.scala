@@ -30,7 +30,8 @@ final case class FileRelation(
     partitionSchema: StructType,
     private val index: FileIndex,
     private val pushedFilters: Seq[Expression],
-    private val options: Map[String, String]) {
+    private val options: Map[String, String]
+) {
 
   /** The table, or the last part of the path. */
   def name: String = plan match {
@@ -55,7 +56,9 @@ final case class FileRelation(
 
   /** The partitions that remain under `filters` (see [[partitionFilters]]): values and files. */
   def partitions(filters: Seq[Expression]): Seq[(InternalRow, Seq[FileStatus])] =
-    index.listFiles(pushedFilters ++ filters, Nil).map(part => (part.values, part.files.map(_.fileStatus)))
+    index.listFiles(pushedFilters ++ filters, Nil).map(part =>
+      (part.values, part.files.map(_.fileStatus))
+    )
 
   def hadoop: Configuration =
     SparkSession.active.sessionState.newHadoopConfWithOptions(options)
@@ -81,7 +84,8 @@ object FileRelation {
               scan.readPartitionSchema,
               index,
               scan.partitionFilters,
-              Map.empty)
+              Map.empty
+            )
         case _ => None
       }
     case _ => None

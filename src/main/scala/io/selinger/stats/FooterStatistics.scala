@@ -31,7 +31,8 @@ object FooterStatistics {
     // All relations of a plan share its budget.
     math.min(SelingerConf.FOOTER_BUDGET_MS.value, remainingMs),
     SelingerConf.FOOTER_THREADS.value.min(64L).toInt,
-    SelingerConf.FOOTER_CACHE_MAX_BYTES.value)
+    SelingerConf.FOOTER_CACHE_MAX_BYTES.value
+  )
 
   private def remainingMs: Long =
     math.max(0L, SelingerConf.PLANNING_BUDGET_MS.value - PlanningPass.current.usedMs.toLong)
@@ -39,7 +40,8 @@ object FooterStatistics {
   /** Partition columns are in no file; the listing has all their values, and bytes for rows. */
   private def partitionColumns(
       relation: FileRelation,
-      partitions: Seq[(InternalRow, Seq[FileStatus])]): Map[String, ColumnStatistics] = {
+      partitions: Seq[(InternalRow, Seq[FileStatus])]
+  ): Map[String, ColumnStatistics] = {
     val bytes = partitions.map(_._2.map(_.getLen.toDouble).sum)
     relation.partitionSchema.fields.toSeq.zipWithIndex.map { case (field, i) =>
       val values = partitions.map { case (row, _) => row.get(i, field.dataType) }
@@ -50,7 +52,8 @@ object FooterStatistics {
         nullFraction = Option.when(bytes.sum > 0)(nullBytes / bytes.sum),
         min = axis.minOption,
         max = axis.maxOption,
-        distinct = Some(known.distinct.size.toDouble))
+        distinct = Some(known.distinct.size.toDouble)
+      )
     }.toMap
   }
 
@@ -72,10 +75,13 @@ object FooterStatistics {
         evidence = rows.toSeq ++ Seq(
           Evidence("footers", answer.filesRead.toDouble, "files", Origin.Exact),
           Evidence("files", answer.files.toDouble, "files", Origin.Exact),
-          Evidence("time", answer.ms, "ms", Origin.Measured)),
+          Evidence("time", answer.ms, "ms", Origin.Measured)
+        ),
         setting =
           if (reason == Reason.FootersRead) None
           else if (answer.files > limits.maxFiles) Some(SelingerConf.FOOTER_MAX_FILES.key)
-          else Some(SelingerConf.FOOTER_BUDGET_MS.key)))
+          else Some(SelingerConf.FOOTER_BUDGET_MS.key)
+      )
+    )
   }
 }

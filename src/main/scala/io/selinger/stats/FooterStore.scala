@@ -30,7 +30,8 @@ final case class FooterAnswer(
     statistics: Option[RelationStatistics],
     filesRead: Int,
     files: Int,
-    ms: Double)
+    ms: Double
+)
 
 /**
  * The driver's store of footers: reads them in parallel, once for each version of a file (path,
@@ -72,7 +73,8 @@ object FooterStore {
       reader: FooterReader,
       files: Seq[FileStatus],
       hadoop: => Configuration,
-      limits: FooterLimits): FooterAnswer = {
+      limits: FooterLimits
+  ): FooterAnswer = {
     val start = System.nanoTime()
     val caches = cachesOf(limits)
     val chosen = spread(files, limits.maxFiles)
@@ -87,7 +89,8 @@ object FooterStore {
           file -> Option(fresh.get(key)).orElse(Option(caches.footers.getIfPresent(key)))
         }.toMap
         val merged = FooterMerge.merge(
-          files.map(file => FooterMerge.File(file.getLen, found.get(file).flatten)))
+          files.map(file => FooterMerge.File(file.getLen, found.get(file).flatten))
+        )
         val read = found.values.count(_.isDefined)
         // A partial answer is not kept: the next query finds more footers in the cache.
         if (read == chosen.size) merged.foreach(caches.relations.put(fingerprint, _))
@@ -108,7 +111,8 @@ object FooterStore {
       files: Seq[FileStatus],
       hadoop: => Configuration,
       limits: FooterLimits,
-      caches: Caches): ConcurrentMap[Key, FileFooter] = {
+      caches: Caches
+  ): ConcurrentMap[Key, FileFooter] = {
     val fresh = new ConcurrentHashMap[Key, FileFooter]()
     val missing = files.filter { file =>
       val key = keyOf(file)
@@ -129,7 +133,8 @@ object FooterStore {
           val thread = new Thread(task, "selinger-footers")
           thread.setDaemon(true)
           thread
-        })
+        }
+      )
       try {
         missing.foreach { file =>
           pool.execute { () =>
@@ -162,7 +167,8 @@ object FooterStore {
       file: FileStatus,
       hadoop: Configuration,
       caches: Caches,
-      fresh: ConcurrentMap[Key, FileFooter]): Unit =
+      fresh: ConcurrentMap[Key, FileFooter]
+  ): Unit =
     try {
       val footer = reader.read(file, hadoop)
       fresh.put(keyOf(file), footer)
@@ -170,7 +176,9 @@ object FooterStore {
     } catch {
       case error @ (NonFatal(_) | _: LinkageError) =>
         caches.unreadable.put(keyOf(file), java.lang.Boolean.TRUE)
-        log.warn(s"The footer of ${file.getPath} could not be read, so its rows are estimated: $error")
+        log.warn(
+          s"The footer of ${file.getPath} could not be read, so its rows are estimated: $error"
+        )
     }
 
   /** At most `most` of the files, at even distances, so that every part of a relation is seen. */

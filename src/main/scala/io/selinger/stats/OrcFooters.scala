@@ -6,6 +6,7 @@ import org.apache.hadoop.fs.FileStatus
 import org.apache.orc.{
   BinaryColumnStatistics,
   BooleanColumnStatistics,
+  ColumnStatistics => OrcStatistics,
   DateColumnStatistics,
   DecimalColumnStatistics,
   DoubleColumnStatistics,
@@ -14,8 +15,7 @@ import org.apache.orc.{
   Reader,
   StringColumnStatistics,
   TimestampColumnStatistics,
-  TypeDescription,
-  ColumnStatistics => OrcStatistics
+  TypeDescription
 }
 import scala.jdk.CollectionConverters._
 
@@ -37,7 +37,8 @@ object OrcFooters extends FooterReader {
         columns.collect {
           case (name, child) if child.getId < statistics.length =>
             FooterReader.columnName(name) -> column(reader, child, statistics(child.getId))
-        }.toMap)
+        }.toMap
+      )
     } finally reader.close()
   }
 
@@ -49,14 +50,16 @@ object OrcFooters extends FooterReader {
       Some(math.max(0L, rows - values)),
       range.map(_._1),
       range.map(_._2),
-      if (values > 0) width(reader, kind, stats).map(_ / values) else None)
+      if (values > 0) width(reader, kind, stats).map(_ / values) else None
+    )
   }
 
   /** Bytes of all values in memory, for types of variable width. */
   private def width(
       reader: Reader,
       kind: TypeDescription,
-      stats: OrcStatistics): Option[Double] = stats match {
+      stats: OrcStatistics
+  ): Option[Double] = stats match {
     case strings: StringColumnStatistics => Some(strings.getSum.toDouble)
     case binaries: BinaryColumnStatistics => Some(binaries.getSum.toDouble)
     case _ if !kind.getCategory.isPrimitive =>
@@ -68,7 +71,8 @@ object OrcFooters extends FooterReader {
   private def rangeOf(stats: OrcStatistics): Option[(Double, Double)] = stats match {
     case ints: IntegerColumnStatistics =>
       FooterReader.range(ints.getMinimum.toDouble, ints.getMaximum.toDouble)
-    case doubles: DoubleColumnStatistics => FooterReader.range(doubles.getMinimum, doubles.getMaximum)
+    case doubles: DoubleColumnStatistics =>
+      FooterReader.range(doubles.getMinimum, doubles.getMaximum)
     case dates: DateColumnStatistics =>
       FooterReader.range(dates.getMinimumDayOfEpoch.toDouble, dates.getMaximumDayOfEpoch.toDouble)
     case decimals: DecimalColumnStatistics =>
@@ -80,7 +84,10 @@ object OrcFooters extends FooterReader {
       for (low <- Option(times.getMinimumUTC); high <- Option(times.getMaximumUTC))
         yield (micros(low), micros(high))
     case booleans: BooleanColumnStatistics =>
-      Some((if (booleans.getFalseCount > 0) 0.0 else 1.0, if (booleans.getTrueCount > 0) 1.0 else 0.0))
+      Some((
+        if (booleans.getFalseCount > 0) 0.0 else 1.0,
+        if (booleans.getTrueCount > 0) 1.0 else 0.0
+      ))
     case _ => None
   }
 }

@@ -63,12 +63,14 @@ object ParquetFooters extends FooterReader {
       known.map(_._2).maxOption,
       if (rows == 0) None
       else if (nested) Some(chunks.map(nestedBytes).sum / rows)
-      else averageBytes(chunks))
+      else averageBytes(chunks)
+    )
   }
 
   private def range(
       kind: PrimitiveType,
-      stats: ChunkStatistics[_]): Option[(Double, Double)] = {
+      stats: ChunkStatistics[_]
+  ): Option[(Double, Double)] = {
     val annotation = kind.getLogicalTypeAnnotation
     def scaled(low: Long, high: Long) =
       factor(annotation).map(scale => (low * scale, high * scale))
@@ -101,7 +103,8 @@ object ParquetFooters extends FooterReader {
     case decimal: DecimalLogicalTypeAnnotation => Some(math.pow(10, -decimal.getScale.toDouble))
     case time: TimestampLogicalTypeAnnotation =>
       time.getUnit match {
-        case LogicalTypeAnnotation.TimeUnit.MILLIS => Some(TimeUnit.MILLISECONDS.toMicros(1).toDouble)
+        case LogicalTypeAnnotation.TimeUnit.MILLIS =>
+          Some(TimeUnit.MILLISECONDS.toMicros(1).toDouble)
         case LogicalTypeAnnotation.TimeUnit.MICROS => Some(1.0)
         case LogicalTypeAnnotation.TimeUnit.NANOS => Some(1e-3)
       }
@@ -111,14 +114,18 @@ object ParquetFooters extends FooterReader {
   /** Bytes of one leaf of a nested column in memory: at least a word a value. */
   private def nestedBytes(chunk: ColumnChunkMetaData): Double =
     unencodedBytes(chunk).getOrElse(
-      math.max(chunk.getTotalUncompressedSize.toDouble, 8.0 * chunk.getValueCount))
+      math.max(chunk.getTotalUncompressedSize.toDouble, 8.0 * chunk.getValueCount)
+    )
 
   /** What newer writers note of strings: their bytes before any encoding. */
   private def unencodedBytes(chunk: ColumnChunkMetaData): Option[Double] =
     Option(chunk.getSizeStatistics)
       .filter(_.isValid)
-      .flatMap(sizes => Option.when(sizes.getUnencodedByteArrayDataBytes.isPresent)(
-        sizes.getUnencodedByteArrayDataBytes.get.toDouble))
+      .flatMap(sizes =>
+        Option.when(sizes.getUnencodedByteArrayDataBytes.isPresent)(
+          sizes.getUnencodedByteArrayDataBytes.get.toDouble
+        )
+      )
 
   /**
    * Width of a value in a row. Where the writer did not note it and a chunk is dictionary-encoded,

@@ -30,7 +30,8 @@ object QueryStages {
    */
   def shuffleBy(side: LogicalPlan, keys: Seq[Expression]): Option[ShuffleQueryStageExec] =
     side match {
-      case LogicalQueryStage(_, stage: ShuffleQueryStageExec) if partitionedBy(stage, keys) => Some(stage)
+      case LogicalQueryStage(_, stage: ShuffleQueryStageExec) if partitionedBy(stage, keys) =>
+        Some(stage)
       case Filter(_, child) => shuffleBy(child, keys)
       case Project(_, child) => shuffleBy(child, keys)
       case aggregate: Aggregate => shuffleBy(aggregate.child, keys)
@@ -51,7 +52,8 @@ object QueryStages {
   def largestTaskShare(
       stage: ShuffleQueryStageExec,
       other: Option[ShuffleQueryStageExec],
-      coalescedBytes: Long): Option[Double] =
+      coalescedBytes: Long
+  ): Option[Double] =
     partitionBytes(stage).map { bytes =>
       val beside = other.flatMap(partitionBytes).filter(_.length == bytes.length)
       largestShare(bytes, beside.getOrElse(new Array[Long](bytes.length)), coalescedBytes)

@@ -16,7 +16,8 @@ final case class ColumnStatistics(
     min: Option[Double] = None,
     max: Option[Double] = None,
     distinct: Option[Double] = None,
-    averageBytes: Option[Double] = None)
+    averageBytes: Option[Double] = None
+)
 
 /**
  * What is known of one relation.
@@ -28,7 +29,8 @@ final case class ColumnStatistics(
 final case class RelationStatistics(
     rows: Quantity,
     bound: Option[Double],
-    columns: Map[String, ColumnStatistics])
+    columns: Map[String, ColumnStatistics]
+)
 
 /** What one file's footer says of one column; `min` and `max` as in [[ColumnStatistics]]. */
 final case class ColumnFooter(
@@ -36,7 +38,8 @@ final case class ColumnFooter(
     nulls: Option[Long],
     min: Option[Double],
     max: Option[Double],
-    averageBytes: Option[Double])
+    averageBytes: Option[Double]
+)
 
 /** What one file's footer says: its rows, and its columns by lower-case name. */
 final case class FileFooter(rows: Long, columns: Map[String, ColumnFooter])
@@ -66,7 +69,9 @@ object FooterMerge {
         RelationStatistics(
           Quantity(counted * scale, origin),
           if (complete) Some(counted) else None,
-          names.iterator.map(name => name -> column(name, read, counted)).toMap))
+          names.iterator.map(name => name -> column(name, read, counted)).toMap
+        )
+      )
     }
   }
 
@@ -81,14 +86,16 @@ object FooterMerge {
       case file if !file.columns(name).nulls.contains(file.rows) => file.columns(name)
     }
     val widths = present.flatMap(file =>
-      file.columns(name).averageBytes.map(width => (width, file.rows.toDouble)))
+      file.columns(name).averageBytes.map(width => (width, file.rows.toDouble))
+    )
     val weight = widths.map(_._2).sum
     ColumnStatistics(
       nullFraction = nulls.filter(_ => rows > 0).map(n => math.min(1.0, n / rows)),
       min = if (everywhere) allOf(bounded.map(_.min)).filter(_.nonEmpty).map(_.min) else None,
       max = if (everywhere) allOf(bounded.map(_.max)).filter(_.nonEmpty).map(_.max) else None,
       averageBytes =
-        if (weight > 0) Some(widths.map { case (width, n) => width * n }.sum / weight) else None)
+        if (weight > 0) Some(widths.map { case (width, n) => width * n }.sum / weight) else None
+    )
   }
 
   private def allOf(values: Seq[Option[Double]]): Option[Seq[Double]] =

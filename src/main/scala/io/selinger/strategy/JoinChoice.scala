@@ -53,7 +53,8 @@ final case class JoinInput(
     shuffleExists: Boolean,
     singleKey: Boolean,
     promisedBytes: Double,
-    largestTaskShare: Double) {
+    largestTaskShare: Double
+) {
 
   def side: JoinSide = JoinSide(estimate.rows.value, rowBytes, shuffleExists, singleKey)
 
@@ -75,7 +76,8 @@ final case class JoinLimits(
     totalLimitBytes: Double,
     hashMemoryShare: Double,
     hashMemoryMargin: Double,
-    minGain: Double)
+    minGain: Double
+)
 
 /**
  * The choice among join operators, as a pure function of estimates, costs and limits.
@@ -99,7 +101,8 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
       left: JoinInput,
       right: JoinInput,
       stock: Option[JoinOperator],
-      groups: GroupsAbove = GroupsAbove.none): Choice = {
+      groups: GroupsAbove = GroupsAbove.none
+  ): Choice = {
     val rows = math.max(left.estimate.rows.value, right.estimate.rows.value)
     val broadcasts = limits.broadcastBuilds.toSeq.collect {
       case build if mayBroadcast(build, left, right, stock.contains(BroadcastHash(build))) =>
@@ -107,7 +110,8 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
         Candidate(
           BroadcastHash(build),
           cost.broadcastHash(b.side, s.side) + cost.scattered(rows, groups.bytes),
-          Reason.BroadcastCheapest)
+          Reason.BroadcastCheapest
+        )
     }
     val shuffled = limits.shuffledBuilds.toSeq.collect {
       case build if tableIsSafe(pick(build, left, right)) =>
@@ -115,7 +119,8 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
         Candidate(
           ShuffledHash(build),
           cost.shuffledHash(b.side, s.side) + cost.scattered(rows, groups.bytesPerTask),
-          Reason.HashBuildCheapest)
+          Reason.HashBuildCheapest
+        )
     }
     val sorted = if (limits.sortable) {
       val reason =
@@ -136,7 +141,8 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
           Candidate(
             BroadcastNestedLoop(build),
             cost.broadcastHash(b.side, s.side),
-            Reason.NestedLoopFits)
+            Reason.NestedLoopFits
+          )
       }
       .sortBy(c => (c.seconds, c.operator.label))
     Choice(candidates.headOption, candidates)
@@ -145,7 +151,8 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
   /** The cheapest, or Spark's own choice where that costs little more than estimates are worth. */
   private def worthwhile(
       candidates: Seq[Candidate],
-      stock: Option[JoinOperator]): Option[Candidate] =
+      stock: Option[JoinOperator]
+  ): Option[Candidate] =
     candidates.headOption.map { cheapest =>
       candidates
         .find(c => stock.contains(c.operator))
@@ -163,7 +170,8 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
       build: BuildSide,
       left: JoinInput,
       right: JoinInput,
-      stockAgrees: Boolean): Boolean = {
+      stockAgrees: Boolean
+  ): Boolean = {
     val side = pick(build, left, right)
     val shuffled = left.shuffleExists && right.shuffleExists
     broadcastIsSafe(side, stockAgrees) &&

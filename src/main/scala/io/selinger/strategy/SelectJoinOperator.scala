@@ -74,7 +74,10 @@ final class SelectJoinOperator(session: SparkSession)
         PlanningPass.current.note(join, columns)
       }
     case stage: LogicalQueryStage if QueryStages.isBroadcast(stage) =>
-      PlanningPass.current.promise(stage.logicalPlan.semanticHash(), stage.stats.sizeInBytes.toDouble)
+      PlanningPass.current.promise(
+        stage.logicalPlan.semanticHash(),
+        stage.stats.sizeInBytes.toDouble
+      )
     case _ => ()
   }
 
@@ -123,7 +126,8 @@ final class SelectJoinOperator(session: SparkSession)
       stock: Option[JoinOperator],
       stockPlans: Seq[SparkPlan],
       evidence: Seq[Evidence],
-      inputs: (JoinInput, JoinInput)): Seq[SparkPlan] = {
+      inputs: (JoinInput, JoinInput)
+  ): Seq[SparkPlan] = {
     val same = stock.contains(best.operator)
     val plans = if (same) stockPlans else planned(join.copy(hint = hintFor(best.operator)))
     if (!plans.headOption.flatMap(operatorOf).contains(best.operator)) {
@@ -142,7 +146,8 @@ final class SelectJoinOperator(session: SparkSession)
         chosen = Some(best.operator.label),
         stock = stock.map(_.label),
         evidence = evidence,
-        setting = settingOf(best.reason))
+        setting = settingOf(best.reason)
+      )
       // On the logical join for advise mode, on the operator so that a re-plan leaves it alone.
       (decision +: informed(join)).foreach { made =>
         Decision.record(join, made)
@@ -156,7 +161,8 @@ final class SelectJoinOperator(session: SparkSession)
       join: Join,
       phase: Phase,
       reason: Reason,
-      evidence: Seq[Evidence] = Nil): Seq[SparkPlan] = {
+      evidence: Seq[Evidence] = Nil
+  ): Seq[SparkPlan] = {
     // What was decided before a side was broadcast says more than that it has been.
     val settled = reason == Reason.BroadcastStage && Decision.of(join).exists(_.rule == info.id)
     if (!settled) {
@@ -168,7 +174,8 @@ final class SelectJoinOperator(session: SparkSession)
         reason = reason,
         phase = phase,
         evidence = evidence,
-        setting = settingOf(reason))
+        setting = settingOf(reason)
+      )
       (decision +: informed(join)).foreach(Decision.record(join, _))
     }
     Nil
@@ -190,7 +197,8 @@ final class SelectJoinOperator(session: SparkSession)
         val rightShuffle = QueryStages.shuffleBy(join.right, rightKeys)
         (
           input(join.left, left, leftKeys, leftShuffle, rightShuffle),
-          input(join.right, right, rightKeys, rightShuffle, leftShuffle))
+          input(join.right, right, rightKeys, rightShuffle, leftShuffle)
+        )
       }
   }
 
@@ -205,7 +213,9 @@ final class SelectJoinOperator(session: SparkSession)
       val dimension = Seq((join.left, left, leftKeys), (join.right, right, rightKeys)).collect {
         case (plan, side, keys) if nearlyUnique(side.estimate, keys) => (plan.outputSet, side)
       }
-      val grouped = dimension.filter { case (output, _) => byKey || columns.exists(output.contains) }
+      val grouped = dimension.filter { case (output, _) =>
+        byKey || columns.exists(output.contains)
+      }
       grouped.map(_._2.estimate.rows.value).maxOption.fold(GroupsAbove.none) { groups =>
         val width = RowSize.of(columns.toSeq, left.estimate.columns ++ right.estimate.columns)
         val bytes = groups * (width + groupOverhead)
@@ -218,7 +228,8 @@ final class SelectJoinOperator(session: SparkSession)
       estimate: PlanEstimate,
       keys: Seq[Expression],
       shuffle: Option[ShuffleQueryStageExec],
-      other: Option[ShuffleQueryStageExec]): JoinInput = {
+      other: Option[ShuffleQueryStageExec]
+  ): JoinInput = {
     val packed = if (keys.isEmpty) Nil else HashJoin.rewriteKeyExpr(keys)
     val target = SQLConf.get.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)
     val share = shuffle
@@ -233,7 +244,8 @@ final class SelectJoinOperator(session: SparkSession)
       shuffle.isDefined || groupedBy(plan, keys),
       keys.size == 1 && packed.map(_.dataType) == Seq(LongType),
       PlanningPass.current.promisedBeside(plan.semanticHash()),
-      share.getOrElse(1.0))
+      share.getOrElse(1.0)
+    )
   }
 
   private def limitsOf(join: Join, phase: Phase, cluster: Cluster): JoinLimits = {
@@ -244,25 +256,29 @@ final class SelectJoinOperator(session: SparkSession)
     JoinLimits(
       broadcastBuilds = builds(
         (both || canBuildBroadcastLeft(join.joinType)) && !hintToNotBroadcastLeft(join.hint),
-        (both || canBuildBroadcastRight(join.joinType)) && !hintToNotBroadcastRight(join.hint)),
+        (both || canBuildBroadcastRight(join.joinType)) && !hintToNotBroadcastRight(join.hint)
+      ),
       shuffledBuilds =
         if (JoinSettings.sortMergeDemanded) Set.empty
         else
           builds(
             canBuildShuffledHashJoinLeft(join.joinType),
-            canBuildShuffledHashJoinRight(join.joinType)),
+            canBuildShuffledHashJoinRight(join.joinType)
+          ),
       sortable = true,
       broadcastLimitBytes = JoinSettings.broadcastLimit(phase, cluster),
       totalLimitBytes = SelingerConf.BROADCAST_TOTAL_SHARE.value * cluster.smallerHeapBytes,
       hashMemoryShare = SelingerConf.HASH_MEMORY_SHARE.value,
       hashMemoryMargin = SelingerConf.HASH_MEMORY_MARGIN.value,
-      minGain = SelingerConf.JOIN_MIN_GAIN.value)
+      minGain = SelingerConf.JOIN_MIN_GAIN.value
+    )
   }
 
   private def promise(
       join: Join,
       operator: JoinOperator,
-      inputs: (JoinInput, JoinInput)): Unit = {
+      inputs: (JoinInput, JoinInput)
+  ): Unit = {
     def hold(build: BuildSide): Unit = {
       val (plan, side) = if (build == BuildLeft) (join.left, inputs._1) else (join.right, inputs._2)
       PlanningPass.current.promise(plan.semanticHash(), side.tableBytes(side.estimate.rows.value))
@@ -280,11 +296,15 @@ object SelectJoinOperator {
   private val preconditions: Seq[Precondition[Join]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.isStreaming),
     Precondition(Reason.BroadcastStage)(join =>
-      !QueryStages.isBroadcast(join.left) && !QueryStages.isBroadcast(join.right)),
+      !QueryStages.isBroadcast(join.left) && !QueryStages.isBroadcast(join.right)
+    ),
     Precondition(Reason.HintObeyed)(join =>
-      (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy).forall(isPlanners)),
+      (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy).forall(isPlanners)
+    ),
     Precondition(Reason.NullAwareAntiJoin)(join =>
-      ExtractSingleColumnNullAwareAntiJoin.unapply(join).isEmpty))
+      ExtractSingleColumnNullAwareAntiJoin.unapply(join).isEmpty
+    )
+  )
 
   // Pointers and aggregation buffers beside the key of a group.
   private val groupOverhead = 40.0
@@ -366,7 +386,8 @@ object SelectJoinOperator {
       left: JoinInput,
       right: JoinInput,
       limits: JoinLimits,
-      choice: Choice): Seq[Evidence] = {
+      choice: Choice
+  ): Seq[Evidence] = {
     def of(name: String, side: JoinInput) = Seq(
       Evidence(s"$name rows", side.estimate.rows.value, "rows", side.estimate.rows.origin),
       Evidence(s"$name rows at most", side.estimate.high, "rows", side.estimate.rows.origin),
@@ -374,9 +395,13 @@ object SelectJoinOperator {
         s"$name hash table",
         side.tableBytes(side.estimate.rows.value),
         "bytes",
-        side.estimate.rows.origin.worse(if (side.widthIsKnown) Origin.Derived else Origin.Default)))
+        side.estimate.rows.origin.worse(if (side.widthIsKnown) Origin.Derived else Origin.Default)
+      )
+    )
     of("left", left) ++ of("right", right) ++
       limits.broadcastLimitBytes.map(Evidence("broadcast limit", _, "bytes", Origin.Exact)) ++
-      choice.candidates.map(c => Evidence(s"cost of ${c.operator.label}", c.seconds, "s", Origin.Derived))
+      choice.candidates.map(c =>
+        Evidence(s"cost of ${c.operator.label}", c.seconds, "s", Origin.Derived)
+      )
   }
 }

@@ -31,9 +31,11 @@ object ConfEntry {
     })
 
   private def checked[A](key: String, doc: String, default: A)(
-      typed: ConfigBuilder => TypedConfigBuilder[A])(
+      typed: ConfigBuilder => TypedConfigBuilder[A]
+  )(
       check: A => Boolean,
-      message: String): ConfEntry[A] =
+      message: String
+  ): ConfEntry[A] =
     entry(key)(typed(builder(key, doc)).checkValue(check, message).createWithDefault(default))
 
   def flag(key: String, default: Boolean, doc: String): ConfEntry[Boolean] =
@@ -42,11 +44,13 @@ object ConfEntry {
   def choice(key: String, default: String, among: Seq[String], doc: String): ConfEntry[String] =
     checked(key, doc, default)(_.stringConf.transform(_.toLowerCase(Locale.ROOT)))(
       among.contains,
-      s"must be one of ${among.mkString(", ")}")
+      s"must be one of ${among.mkString(", ")}"
+    )
 
   def number(key: String, default: Double, doc: String)(
       check: Double => Boolean,
-      message: String): ConfEntry[Double] =
+      message: String
+  ): ConfEntry[Double] =
     checked(key, doc, default)(_.doubleConf)(check, message)
 
   def count(key: String, default: Long, doc: String): ConfEntry[Long] =

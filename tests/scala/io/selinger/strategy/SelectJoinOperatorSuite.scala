@@ -8,6 +8,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
 import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
+import scala.concurrent.{Await, ExecutionContext, Future}
+import scala.concurrent.duration.Duration
 
 /** The rule `selectJoinOperator` on real plans. */
 class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
@@ -489,6 +491,28 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
         df.collect()
         assert(Plans.joins(df) == Seq("ShuffledHashJoin(right)"))
       }
+    }
+  }
+
+  test("fires on a cached side, by its measured rows") {
+    withConf(largeFiles) {
+      val cached = sql("SELECT k, id FROM dims").cache()
+      try {
+        cached.count()
+        cached.createOrReplaceTempView("cached_dims")
+        val df = sql("SELECT a.id FROM facts a JOIN cached_dims b ON a.k = b.k")
+        assert(decisionOf(df).evidence.exists(e => e.name == "right rows" && e.value <= 150))
+        assert(df.count() == sql("SELECT a.id FROM facts a JOIN dims b ON a.k = b.k").count())
+      } finally { val _ = cached.unpersist(blocking = true) }
+    }
+  }
+
+  test("plans on several threads at a time decide as one does alone") {
+    withConf(largeFiles) {
+      val alone = Plans.joins(sql(joinOf("LEFT")))
+      implicit val pool: ExecutionContext = ExecutionContext.global
+      val together = Future.traverse((1 to 8).toList)(_ => Future(Plans.joins(sql(joinOf("LEFT")))))
+      assert(Await.result(together, Duration(60, "s")).forall(_ == alone))
     }
   }
 

@@ -147,7 +147,10 @@ final class CardinalityEstimator(
       }
       Some(
         PlanEstimate(
-          Quantity(parts.map(_.rows.value).sum, Origin.worst(parts.map(_.rows.origin))),
+          Quantity(
+            math.min(PlanEstimate.most, parts.map(_.rows.value).sum),
+            Origin.worst(parts.map(_.rows.origin))
+          ),
           math.min(PlanEstimate.most, parts.map(_.high).sum),
           if (bounds.forall(_.isDefined)) Some(bounds.flatten.sum) else None,
           columns.toMap

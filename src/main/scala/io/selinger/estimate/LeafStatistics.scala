@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId, Expression}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.execution.datasources.LogicalRelation
 
 /**
  * What is known of a plan's leaves, best source first: rows that exist already (local relations,
@@ -98,7 +99,13 @@ object LeafStatistics {
 
   /** Spark's own statistics: ANALYZE's, or a source's. A size in bytes alone tells too little. */
   private def sparkEstimate(leaf: LeafNode): Option[PlanEstimate] = {
-    val statistics = leaf.stats
+    // Spark itself uses what ANALYZE has counted only if its own cost-based optimizer is on.
+    val analyzed = leaf match {
+      case LogicalRelation(_, output, Some(table), _, _) =>
+        table.stats.map(_.toPlanStats(output, planStatsEnabled = true))
+      case _ => None
+    }
+    val statistics = analyzed.getOrElse(leaf.stats)
     statistics.rowCount.map { count =>
       val columns = statistics.attributeStats.map { case (column, known) =>
         val rows = math.max(1.0, count.toDouble)

@@ -1,6 +1,7 @@
 package io.selinger.explain
 
 import io.selinger.core.{Decision, Outcome, Phase}
+import org.apache.spark.sql.catalyst.plans.logical.LeafNode
 import org.apache.spark.sql.execution.{CommandResultExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
@@ -63,8 +64,9 @@ object PlanDecisions {
     found.values.toSeq
   }
 
-  /** Of the operator itself, or of the logical one that it runs where Spark has planned it. */
+  /** Of the operator itself, and of the logical one that it runs: its own come first. */
   private def ofNode(plan: SparkPlan): Seq[Decision] =
-    if (Decision.of(plan).nonEmpty) Decision.of(plan)
-    else plan.logicalLink.toSeq.flatMap(Decision.of(_))
+    Decision.of(plan) ++ plan.logicalLink.toSeq
+      .filterNot(_.isInstanceOf[LeafNode])
+      .flatMap(Decision.of(_))
 }

@@ -5,12 +5,13 @@ import com.google.common.hash.Hashing
 import java.nio.charset.StandardCharsets.UTF_8
 import java.time.Duration
 import java.util.concurrent.{
+  CompletableFuture,
   ConcurrentHashMap,
-  ConcurrentMap,
-  CountDownLatch,
   LinkedBlockingQueue,
+  Semaphore,
   ThreadPoolExecutor,
-  TimeUnit
+  TimeUnit,
+  TimeoutException
 }
 import java.util.concurrent.atomic.AtomicReference
 import org.apache.hadoop.conf.Configuration
@@ -62,9 +63,10 @@ object FooterStore {
       CacheBuilder.newBuilder().maximumSize(10000).expireAfterWrite(Duration.ofMinutes(1)).build()
   }
 
+  private val inFlight = new ConcurrentHashMap[Key, CompletableFuture[Option[FileFooter]]]()
+
   // On storage that hangs, reads of many calls must not pile up.
-  private val inFlight = ConcurrentHashMap.newKeySet[Key]()
-  private val mostInFlight = 128
+  private val running = new Semaphore(128)
 
   private val current = new AtomicReference[Caches]()
 
@@ -86,7 +88,7 @@ object FooterStore {
         // Not from the cache alone: it may be too small for what has just been read.
         val found = chosen.map { file =>
           val key = keyOf(file)
-          file -> Option(fresh.get(key)).orElse(Option(caches.footers.getIfPresent(key)))
+          file -> fresh.get(key).orElse(Option(caches.footers.getIfPresent(key)))
         }.toMap
         val merged = FooterMerge.merge(
           files.map(file => FooterMerge.File(file.getLen, found.get(file).flatten))
@@ -106,79 +108,113 @@ object FooterStore {
     else caches
   }
 
+  /** Reads what the caches lack, as far as the time allows. */
   private def readMissing(
       reader: FooterReader,
       files: Seq[FileStatus],
       hadoop: => Configuration,
       limits: FooterLimits,
       caches: Caches
-  ): ConcurrentMap[Key, FileFooter] = {
-    val fresh = new ConcurrentHashMap[Key, FileFooter]()
-    val missing = files.filter { file =>
-      val key = keyOf(file)
+  ): Map[Key, FileFooter] = {
+    val missing = files.map(file => keyOf(file) -> file).filter { case (key, _) =>
       caches.footers.getIfPresent(key) == null && caches.unreadable.getIfPresent(key) == null
     }
-    if (missing.nonEmpty) {
+    if (missing.isEmpty) Map.empty
+    else {
       val configuration = hadoop
-      val done = new CountDownLatch(missing.size)
-      val queue = new LinkedBlockingQueue[Runnable]()
-      // Made here and not kept: the threads inherit this user's credentials and end with the call.
-      val pool = new ThreadPoolExecutor(
-        limits.threads,
-        limits.threads,
-        0L,
-        TimeUnit.MILLISECONDS,
-        queue,
-        (task: Runnable) => {
-          val thread = new Thread(task, "selinger-footers")
-          thread.setDaemon(true)
-          thread
-        }
-      )
+      val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(limits.budgetMs)
+      val pool = newPool(limits.threads)
       try {
-        missing.foreach { file =>
-          pool.execute { () =>
-            try once(file)(readOne(reader, file, configuration, caches, fresh))
-            finally done.countDown()
+        val awaited = missing.map { case (key, file) =>
+          val read = new Read(key, file, reader, configuration, caches)
+          // A file that another query reads at the moment is waited for, not read twice.
+          Option(inFlight.putIfAbsent(key, read.footer)) match {
+            case Some(running) => key -> running
+            case None =>
+              pool.execute(read)
+              key -> read.footer
           }
         }
-        val _ = done.await(limits.budgetMs, TimeUnit.MILLISECONDS)
+        awaited.flatMap { case (key, footer) => within(deadline, footer).map(key -> _) }.toMap
       } finally {
-        queue.clear()
+        val unstarted = new java.util.ArrayList[Runnable]()
+        pool.getQueue.drainTo(unstarted)
+        unstarted.forEach {
+          case read: Read => read.abandon()
+          case _ => ()
+        }
         pool.shutdown()
       }
     }
-    fresh
   }
 
-  /** Skips a file that an earlier call, which did not wait for it, still reads. */
-  private def once(file: FileStatus)(read: => Unit): Unit = {
-    val key = keyOf(file)
-    if (inFlight.size < mostInFlight && inFlight.add(key)) {
-      try read
-      finally {
-        val _ = inFlight.remove(key)
+  private def within(
+      deadline: Long,
+      footer: CompletableFuture[Option[FileFooter]]
+  ): Option[FileFooter] =
+    try footer.get(math.max(0L, deadline - System.nanoTime()), TimeUnit.NANOSECONDS)
+    catch { case _: TimeoutException => None }
+
+  // Made for one call and not kept: the threads inherit this user's credentials and end with it.
+  private def newPool(threads: Int): ThreadPoolExecutor =
+    new ThreadPoolExecutor(
+      threads,
+      threads,
+      0L,
+      TimeUnit.MILLISECONDS,
+      new LinkedBlockingQueue[Runnable](),
+      (task: Runnable) => {
+        val thread = new Thread(task, "selinger-footers")
+        thread.setDaemon(true)
+        thread
       }
+    )
+
+  /** Reads one footer, unless too many reads hang already. */
+  private final class Read(
+      key: Key,
+      file: FileStatus,
+      reader: FooterReader,
+      hadoop: Configuration,
+      caches: Caches
+  ) extends Runnable {
+
+    val footer = new CompletableFuture[Option[FileFooter]]()
+
+    override def run(): Unit =
+      try
+        if (running.tryAcquire()) {
+          try {
+            val _ = footer.complete(readOne(key, file, reader, hadoop, caches))
+          } finally running.release()
+        }
+      finally abandon()
+
+    /** Nobody waits for this read any longer, whether it was done or not. */
+    def abandon(): Unit = {
+      inFlight.remove(key, footer)
+      val _ = footer.complete(None)
     }
   }
 
   private def readOne(
-      reader: FooterReader,
+      key: Key,
       file: FileStatus,
+      reader: FooterReader,
       hadoop: Configuration,
-      caches: Caches,
-      fresh: ConcurrentMap[Key, FileFooter]
-  ): Unit =
+      caches: Caches
+  ): Option[FileFooter] =
     try {
       val footer = reader.read(file, hadoop)
-      fresh.put(keyOf(file), footer)
-      caches.footers.put(keyOf(file), footer)
+      caches.footers.put(key, footer)
+      Some(footer)
     } catch {
       case error @ (NonFatal(_) | _: LinkageError) =>
-        caches.unreadable.put(keyOf(file), java.lang.Boolean.TRUE)
+        caches.unreadable.put(key, java.lang.Boolean.TRUE)
         log.warn(
           s"The footer of ${file.getPath} could not be read, so its rows are estimated: $error"
         )
+        None
     }
 
   /** At most `most` of the files, at even distances, so that every part of a relation is seen. */

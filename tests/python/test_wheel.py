@@ -113,7 +113,8 @@ def test_a_query_both_ways(environment: Path, tmp_path: Path) -> None:
         environment / "selinger", "compare", "q.sql",
         "--table", "facts=facts.parquet", "--table", "keys=keys.parquet", "--runs", "1",
         "--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2",
-        "--conf", "spark.sql.autoBroadcastJoinThreshold=-1", "--html", "q.html",
+        "--conf", "spark.sql.autoBroadcastJoinThreshold=-1",
+        "--conf", "spark.selinger.join.minGain=0", "--html", "q.html",
         cwd=tmp_path,
     )  # fmt: skip
     assert "answer: the same (all rows compared" in text

@@ -28,6 +28,8 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.memory": "2g",
         "spark.log.level": "ERROR",
         "spark.selinger.failOnError": "true",
+        # Small joins cost about the same whatever runs them.
+        "spark.selinger.join.minGain": "0",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

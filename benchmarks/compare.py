@@ -4,7 +4,8 @@ Whether two results are the same rows, in whatever order.
 Exact columns (numbers without a fraction, decimals, texts, dates) must agree exactly. A column in
 which either side has floating-point values is compared with a tolerance; where the other side has
 decimals there, which happens between engines that give a division different types, half a unit of
-the decimals' last place is allowed as well.
+the decimals' last place is allowed as well; a whole unit where the floating-point value is itself
+rounded to that place, since the decimal 1.025 rounds up and its binary neighbour down.
 """
 
 from __future__ import annotations
@@ -100,6 +101,8 @@ def close(left: Any, right: Any, relative: float) -> bool:
     --------
     >>> close(0.3333333333, Decimal("0.3333"), 1e-9)
     True
+    >>> close(Decimal("1.03"), 1.02, 1e-9), close(Decimal("1.03"), 1.024, 1e-9)
+    (True, False)
     >>> close(None, 0.0, 1e-9)
     False
     """
@@ -107,14 +110,20 @@ def close(left: Any, right: Any, relative: float) -> bool:
         return left is right
     if not isinstance(left, int | float | Decimal) or not isinstance(right, int | float | Decimal):
         return bool(left == right)
-    last_place = 0.0
-    for value in (left, right):
-        if isinstance(value, Decimal) and isinstance(exponent := value.as_tuple().exponent, int):
-            last_place = max(last_place, 0.51 * 10.0**exponent)
     a, b = float(left), float(right)
     if math.isnan(a) or math.isnan(b):
         return math.isnan(a) and math.isnan(b)
-    return a == b or abs(a - b) <= max(relative * max(abs(a), abs(b), 1.0), last_place)
+    rounding = max(_rounding(left, b), _rounding(right, a))
+    return a == b or abs(a - b) <= max(relative * max(abs(a), abs(b), 1.0), rounding)
+
+
+def _rounding(value: Any, other: float) -> float:
+    """Give what rounding to a decimal's last place may make of two equal values."""
+    exponent = value.as_tuple().exponent if isinstance(value, Decimal) else None
+    if not isinstance(exponent, int) or math.isinf(other):
+        return 0.0
+    both_rounded = exponent < 0 and round(other, -exponent) == other
+    return (1.01 if both_rounded else 0.51) * 10.0**exponent
 
 
 def compare_rows(left: Sequence[Row], right: Sequence[Row], relative: float) -> Difference:

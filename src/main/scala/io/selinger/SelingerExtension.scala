@@ -2,6 +2,7 @@ package io.selinger
 
 import io.selinger.conf.SelingerConf
 import io.selinger.explain.TableFunctions
+import io.selinger.ordering.ReorderJoins
 import io.selinger.strategy.SelectJoinOperator
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
@@ -13,7 +14,10 @@ import org.slf4j.LoggerFactory
  *
  * {{{
  *   SQL or DataFrame
- *     │  Spark: parse, analyse, optimise
+ *     │  Spark: parse, analyse, push predicates down
+ *     ▼
+ *   ordering/  ReorderJoins         ← estimate/, cost/ as below
+ *     │  Spark: the rest of its optimizer
  *     ▼
  *   strategy/  SelectJoinOperator   ← estimate/ rows of both sides ← stats/ footers, stages
  *     │                             ← cost/     time and memory of each operator
@@ -40,6 +44,8 @@ class SelingerExtension extends (SparkSessionExtensions => Unit) {
     require(SelingerConf.all.nonEmpty)
     extensions.injectTableFunction(TableFunctions.rules.description)
     extensions.injectTableFunction(TableFunctions.settings.description)
+    // Once a query, after Spark has pushed predicates down and before it plans its scans.
+    extensions.injectPreCBORule(session => new ReorderJoins(classicOf(session)))
     // A strategy, because it runs before Spark's JoinSelection and again at each adaptive re-plan.
     extensions.injectPlannerStrategy(session => new SelectJoinOperator(classicOf(session)))
   }

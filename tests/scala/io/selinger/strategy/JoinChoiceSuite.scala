@@ -222,13 +222,22 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val (left, right) = (side(2e7, singleKey = true), side(2e6, singleKey = true))
     val roomy = JoinInputs.cluster(taskMib = 4096)
     def cost(groups: Double, operator: JoinOperator) = chooser(noBroadcast, roomy)
-      .equiJoin(left, right, None, JoinChoice.GroupsAbove(groups, groups))
+      .equiJoin(left, right, None, groups = JoinChoice.GroupsAbove(groups, groups))
       .candidates
       .find(_.operator == operator)
       .map(_.seconds)
       .get
     assert(cost(1e9, ShuffledHash(BuildRight)) > cost(1e3, ShuffledHash(BuildRight)))
     assert(cost(1e9, SortMerge) == cost(1e3, SortMerge))
+  }
+
+  test("rows that find very many partners are merged: each would be a jump in a hash table") {
+    val (left, right) = (side(2e7), side(2e6))
+    val roomy = JoinInputs.cluster(taskMib = 4096)
+    def best(pairs: Double) =
+      chooser(noBroadcast, roomy).equiJoin(left, right, None, pairs).best.map(_.operator)
+    assert(best(2e7).contains(ShuffledHash(BuildRight)))
+    assert(best(2e10).contains(SortMerge))
   }
 
   // ---- invariants ---------------------------------------------------------------------------

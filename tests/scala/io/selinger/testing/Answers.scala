@@ -13,7 +13,9 @@ object Answer {
   }
   final case class Error(condition: String) extends Answer
 
-  def of(df: => DataFrame): Answer = Try(df.collect()) match {
+  def of(df: => DataFrame): Answer = ofRows(df.collect())
+
+  def ofRows(rows: => Array[Row]): Answer = Try(rows) match {
     case Success(rows) => Rows(rows.toSeq.map(render).groupBy(identity).map { case (r, same) =>
         r -> same.size
       })

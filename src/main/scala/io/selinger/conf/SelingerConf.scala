@@ -188,6 +188,31 @@ object SelingerConf {
     "share"
   )
 
+  val ORDER_MIN_GAIN: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("ordering.minGain"),
+      0.2,
+      "Share of the cost of the join order written that another order must save to replace it; " +
+        "twice as much where the rows of a relation are only a default."
+    )(
+      value => value >= 0.0 && value < 1.0,
+      "must be at least 0 and less than 1"
+    ),
+    "joins",
+    "share"
+  )
+
+  val ORDER_MAX_PAIRS: Setting[Long] = Setting(
+    ConfEntry.count(
+      key("ordering.maxPairs"),
+      10000L,
+      "Pairs of sub-plans that the exact search for a join order may look at. Queries with more " +
+        "are ordered greedily."
+    ),
+    "joins",
+    "count"
+  )
+
   // ---- cost ---------------------------------------------------------------------------------
 
   val CBO_WEIGHT: Setting[Double] = Setting(
@@ -222,7 +247,14 @@ object SelingerConf {
       "memory and the time that it takes."
   )
 
-  val rules: Seq[RuleInfo] = Seq(READ_FOOTER_STATISTICS, SELECT_JOIN_OPERATOR)
+  val REORDER_JOINS: RuleInfo = RuleInfo(
+    "reorderJoins",
+    "logical",
+    "injectPreCBORule",
+    "Puts inner joins into the order that costs least."
+  )
+
+  val rules: Seq[RuleInfo] = Seq(READ_FOOTER_STATISTICS, REORDER_JOINS, SELECT_JOIN_OPERATOR)
 
   private val ruleSwitches: Map[String, Setting[Boolean]] = rules.map { rule =>
     rule.id -> Setting(
@@ -247,6 +279,8 @@ object SelingerConf {
     HASH_MEMORY_SHARE,
     HASH_MEMORY_MARGIN,
     JOIN_MIN_GAIN,
+    ORDER_MIN_GAIN,
+    ORDER_MAX_PAIRS,
     CBO_WEIGHT
   ) ++ rules.map(rule => ruleSwitches(rule.id))
 

@@ -101,11 +101,16 @@ abstract class GuardedRule(val info: RuleInfo, switches: Switches) extends Rule[
 
   override val ruleName: String = s"io.selinger.${info.id}"
 
+  /** Called before the rule runs, even if it is switched off; must be cheap and must not fail. */
+  protected def begin(): Unit = ()
+
   /** Returns the input object itself where nothing changes. */
   protected def rewrite(plan: LogicalPlan): LogicalPlan
 
-  final override def apply(plan: LogicalPlan): LogicalPlan =
+  final override def apply(plan: LogicalPlan): LogicalPlan = {
+    begin()
     Guard.run(info, switches, plan, plan)(problemOf(plan))(_ => rewrite(plan))
+  }
 
   private def problemOf(before: LogicalPlan)(after: LogicalPlan): Option[String] =
     if (after eq before) None

@@ -83,6 +83,29 @@ object Reason {
   case object FootersUnavailable
       extends Reason("FOOTERS_UNAVAILABLE", "no footer could be read within the limits")
 
+  case object OrderCheaper
+      extends Reason(
+        "ORDER_CHEAPER",
+        "joining in another order costs less, by more than the estimates are worth"
+      )
+  case object OrderCheapEnough
+      extends Reason(
+        "ORDER_CHEAP_ENOUGH",
+        "no other order costs less by more than the estimates are worth"
+      )
+  case object SparkReorders
+      extends Reason(
+        "SPARK_REORDERS",
+        "Spark's own join reordering is switched on, so the order is left to it"
+      )
+  case object TooManyRelations
+      extends Reason("TOO_MANY_RELATIONS", "the search takes at most 63 relations")
+  case object CrossProduct
+      extends Reason(
+        "CROSS_PRODUCT",
+        "no chain of equalities connects all relations, and products stay where they were written"
+      )
+
   /** Every reason, for the generated documentation; a test compares it with the sealed family. */
   val all: Seq[Reason] = Seq(
     BroadcastCheapest,
@@ -104,7 +127,12 @@ object Reason {
     InvalidResult,
     FootersRead,
     FootersSampled,
-    FootersUnavailable
+    FootersUnavailable,
+    OrderCheaper,
+    OrderCheapEnough,
+    SparkReorders,
+    TooManyRelations,
+    CrossProduct
   )
 }
 

@@ -55,6 +55,24 @@ final class JoinCost(cluster: Cluster, weight: Double) {
   def sortMerge(left: JoinSide, right: JoinSide): Double =
     (shuffle(left) + shuffle(right) + sort(left) + sort(right)) / cluster.slots + stageSeconds
 
+  /**
+   * What pairs of equal keys cost a hash join beyond one for each streamed row: each is a jump in a
+   * table that has outgrown the processor's cache.
+   *
+   * @param tableBytes of what one task builds
+   */
+  def hashedPairs(pairs: Double, stream: JoinSide, tableBytes: Double): Double =
+    if (tableBytes <= cacheBytes) mergedPairs(pairs, stream)
+    else step(math.max(0.0, pairs - stream.rows), 0.0, hashedPairNs, 0.0) / cluster.slots
+
+  /** The same for a sort-merge join, which walks over rows of equal keys in their order. */
+  def mergedPairs(pairs: Double, stream: JoinSide): Double =
+    step(math.max(0.0, pairs - stream.rows), 0.0, mergedPairNs, 0.0) / cluster.slots
+
+  /** What it takes a join to return rows, whichever operator runs it. */
+  def output(rows: Double, rowBytes: Double): Double =
+    step(rows, rows * rowBytes, outputNs, outputByteNs) / cluster.slots
+
   /** Collected and built on the driver by one thread, then copied to every executor. */
   private def broadcast(side: JoinSide): Double = {
     val copies = math.log(cluster.executors + 1.0) / math.log(2.0)
@@ -104,6 +122,10 @@ object JoinCost {
   private val collectNs = 100.0
   private val collectByteNs = 5.0
   private val networkByteNs = 1.0
+  private val hashedPairNs = 45.0
+  private val mergedPairNs = 10.0
+  private val outputNs = 40.0
+  private val outputByteNs = 0.3
   private val groupMissNs = 250.0
   private val cacheBytes = 2.0 * (1 << 20)
   private val broadcastSeconds = 0.02

@@ -239,19 +239,14 @@ object JoinEstimator {
       }
     }
 
-  private def inner(join: Join, left: PlanEstimate, right: PlanEstimate): PlanEstimate = {
+  /** Pairs of rows that satisfy the condition, whatever the type of the join. */
+  def inner(join: Join, left: PlanEstimate, right: PlanEstimate): PlanEstimate = {
     val product = math.min(PlanEstimate.most, left.rows.value * right.rows.value)
     val inputs = left.rows.origin.worse(right.rows.origin)
     val (rows, origin, residual) = join match {
       case ExtractEquiJoinKeys(_, leftKeys, rightKeys, other, _, _, _, _) =>
-        val present = (leftKeys.map(nulls(_, left)) ++ rightKeys.map(nulls(_, right)))
-          .map(1.0 - _)
-          .product
-        (composite(leftKeys, left), composite(rightKeys, right)) match {
-          case (Some(l), Some(r)) => (product * present / math.max(l, r), Origin.Derived, other)
-          // Without a count of keys, one side is taken as the other's dimension.
-          case _ => (math.max(left.rows.value, right.rows.value), Origin.Default, other)
-        }
+        val (pairs, source) = matches(leftKeys, rightKeys, left, right)
+        (pairs, source, other)
       case _ => (product, Origin.Default, join.condition)
     }
     val kept = residual.map(residualShare).getOrElse(1.0)
@@ -269,6 +264,24 @@ object JoinEstimator {
       left.columns ++ right.columns
     )
       .withRows(Quantity(rows * kept, inputs.worse(origin)), feared, boundOf(join, left, right))
+  }
+
+  /** Pairs of rows with equal keys, and where that number comes from. */
+  def matches(
+      leftKeys: Seq[Expression],
+      rightKeys: Seq[Expression],
+      left: PlanEstimate,
+      right: PlanEstimate
+  ): (Double, Origin) = {
+    val present = (leftKeys.map(nulls(_, left)) ++ rightKeys.map(nulls(_, right)))
+      .map(1.0 - _)
+      .product
+    val product = math.min(PlanEstimate.most, left.rows.value * right.rows.value)
+    (composite(leftKeys, left), composite(rightKeys, right)) match {
+      case (Some(l), Some(r)) => (product * present / math.max(l, r), Origin.Derived)
+      // Without a count of keys, one side is taken as the other's dimension.
+      case _ => (math.max(left.rows.value, right.rows.value), Origin.Default)
+    }
   }
 
   /** Whether a row of the other side is proven to find at most one row of this one. */

@@ -59,6 +59,9 @@ final case class JoinInput(
   def side: JoinSide = JoinSide(estimate.rows.value, rowBytes, shuffleExists, singleKey)
 
   def tableBytes(rows: Double): Double = HashTable.bytes(rows, rowBytes, keyBytes, numericKey)
+
+  /** Of the hash table that the largest task of a shuffled join builds. */
+  def taskTableBytes: Double = tableBytes(estimate.rows.value * largestTaskShare)
 }
 
 /**
@@ -94,6 +97,7 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
    * For a join with equalities.
    *
    * @param stock what Spark would run
+   * @param pairs of rows with equal keys
    * @param groups bytes of the groups that an aggregation above makes of the join's keys, in all
    *   and in one task of a shuffled join; 0 where there is none
    */
@@ -101,6 +105,7 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
       left: JoinInput,
       right: JoinInput,
       stock: Option[JoinOperator],
+      pairs: Double = 0.0,
       groups: GroupsAbove = GroupsAbove.none
   ): Choice = {
     val rows = math.max(left.estimate.rows.value, right.estimate.rows.value)
@@ -109,7 +114,8 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
         val (b, s) = (pick(build, left, right), pick(other(build), left, right))
         Candidate(
           BroadcastHash(build),
-          cost.broadcastHash(b.side, s.side) + cost.scattered(rows, groups.bytes),
+          cost.broadcastHash(b.side, s.side) + cost.scattered(rows, groups.bytes) +
+            cost.hashedPairs(pairs, s.side, b.tableBytes(b.estimate.rows.value)),
           Reason.BroadcastCheapest
         )
     }
@@ -118,14 +124,17 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
         val (b, s) = (pick(build, left, right), pick(other(build), left, right))
         Candidate(
           ShuffledHash(build),
-          cost.shuffledHash(b.side, s.side) + cost.scattered(rows, groups.bytesPerTask),
+          cost.shuffledHash(b.side, s.side) + cost.scattered(rows, groups.bytesPerTask) +
+            cost.hashedPairs(pairs, s.side, b.taskTableBytes),
           Reason.HashBuildCheapest
         )
     }
     val sorted = if (limits.sortable) {
       val reason =
         if (broadcasts.isEmpty && shuffled.isEmpty) Reason.NothingFits else Reason.SortMergeCheapest
-      Seq(Candidate(SortMerge, cost.sortMerge(left.side, right.side), reason))
+      val seconds = cost.sortMerge(left.side, right.side) +
+        cost.mergedPairs(pairs, if (left.side.rows >= right.side.rows) left.side else right.side)
+      Seq(Candidate(SortMerge, seconds, reason))
     } else Nil
     // Ties go to the operator named first, so the choice does not depend on the order of a set.
     val candidates = (broadcasts ++ shuffled ++ sorted).sortBy(c => (c.seconds, c.operator.label))

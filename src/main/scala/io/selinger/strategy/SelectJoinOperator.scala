@@ -2,8 +2,8 @@ package io.selinger.strategy
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core._
-import io.selinger.cost.{Cluster, JoinCost}
-import io.selinger.estimate.{LeafStatistics, PlanEstimate, RowSize}
+import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
+import io.selinger.estimate.{JoinEstimator, LeafStatistics, PlanEstimate, RowSize}
 import io.selinger.stats.QueryStages
 import io.selinger.strategy.JoinChoice.{Candidate, Choice, GroupsAbove}
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
@@ -106,7 +106,10 @@ final class SelectJoinOperator(session: SparkSession)
           val chooser = new JoinChoice(cluster, cost, limits)
           val choice =
             if (equalities(join).isEmpty) chooser.nestedLoop(left, right)
-            else chooser.equiJoin(left, right, stock, groupsAbove(join, left, right))
+            else {
+              val pairs = pairsOf(join, left, right)
+              chooser.equiJoin(left, right, stock, pairs, groupsAbove(join, left, right))
+            }
           val evidence = evidenceOf(left, right, limits, choice)
           choice.best match {
             case None if equalities(join).isEmpty =>
@@ -200,6 +203,11 @@ final class SelectJoinOperator(session: SparkSession)
           input(join.right, right, rightKeys, rightShuffle, leftShuffle)
         )
       }
+  }
+
+  private def pairsOf(join: Join, left: JoinInput, right: JoinInput): Double = {
+    val (leftKeys, rightKeys) = equalities(join).unzip
+    JoinEstimator.matches(leftKeys, rightKeys, left.estimate, right.estimate)._1
   }
 
   /**

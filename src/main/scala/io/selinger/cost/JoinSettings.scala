@@ -1,8 +1,7 @@
-package io.selinger.strategy
+package io.selinger.cost
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.Phase
-import io.selinger.cost.Cluster
 import org.apache.spark.sql.internal.SQLConf
 
 /** What the session's settings, ours and Spark's, say about joins. Read at every call. */

@@ -83,6 +83,22 @@ object Reason {
   case object FootersUnavailable
       extends Reason("FOOTERS_UNAVAILABLE", "no footer could be read within the limits")
 
+  case object PredicatesSampled
+      extends Reason(
+        "PREDICATES_SAMPLED",
+        "the predicates were evaluated on a sample of the rows, read from several row groups"
+      )
+  case object ColumnsSampled
+      extends Reason(
+        "COLUMNS_SAMPLED",
+        "values of join and grouping keys were sampled; there was no predicate to evaluate on them"
+      )
+  case object SampleUnavailable
+      extends Reason(
+        "SAMPLE_UNAVAILABLE",
+        "no rows could be sampled within the limits, so predicates are estimated by formulas"
+      )
+
   /** Every reason, for the generated documentation; a test compares it with the sealed family. */
   val all: Seq[Reason] = Seq(
     BroadcastCheapest,
@@ -104,7 +120,10 @@ object Reason {
     InvalidResult,
     FootersRead,
     FootersSampled,
-    FootersUnavailable
+    FootersUnavailable,
+    PredicatesSampled,
+    ColumnsSampled,
+    SampleUnavailable
   )
 }
 

@@ -43,7 +43,6 @@ class ParquetDictionariesSuite extends AnyFunSuite with SharedSession {
       "float(id % 13) AS f",
       "if(id % 9 = 0, double('NaN'), double(id % 9)) AS d",
       "cast(id % 40 AS decimal(7,2)) AS d7",
-      "cast(id % 41 AS decimal(38,10)) AS d38",
       "string(id % 50) AS s",
       "cast(string(id % 51) AS binary) AS b",
       "date_add(date'2020-01-01', cast(id % 365 AS int)) AS dt",

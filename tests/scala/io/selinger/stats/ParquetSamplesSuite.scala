@@ -63,8 +63,8 @@ class ParquetSamplesSuite extends AnyFunSuite with SharedSession {
   }
 
   private val types = Seq(
-    "byte(id % 100) AS b",
-    "short(id) AS sh",
+    "tinyint(id % 100) AS b",
+    "smallint(id) AS sh",
     "int(id) AS i",
     "id AS l",
     "float(id) / 3 AS f",
@@ -85,8 +85,8 @@ class ParquetSamplesSuite extends AnyFunSuite with SharedSession {
     case (name, form) =>
       test(s"all rows of every type, $name, are what Spark reads") {
         val columns = types.map { column =>
-          val Array(value, as) = column.split(" AS (?=\\w+$)")
-          s"${form.format(value)} AS $as"
+          val (value, name) = column.splitAt(column.lastIndexOf(" AS "))
+          form.format(value) + name
         }
         withData(spark.range(0, 500, 1, 1).selectExpr(columns: _*)) { (df, file) =>
           val found = read(file, df.schema, rows = 1000)

@@ -87,7 +87,10 @@ final class BoundedReads[K <: AnyRef, V <: AnyRef](threadName: String) {
       try
         if (running.tryAcquire()) {
           try {
-            val _ = result.complete(read(key))
+            val answer = read(key)
+            // Before it is complete: whoever asks from now on finds the cache, or reads anew.
+            inFlight.remove(key, result)
+            val _ = result.complete(answer)
           } finally running.release()
         }
       finally abandon()

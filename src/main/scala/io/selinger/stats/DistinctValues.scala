@@ -55,7 +55,7 @@ object DistinctValues {
   /**
    * Distinct values of `copies` chunks that draw from the same values.
    *
-   *   - nearly as many values as rows: a key. It grows with the rows as [[drawn]] says;
+   *   - as many values as rows: a key, which grows with the rows;
    *   - the chunks count the same: they have seen all there is. Random draws from a larger domain
    *     would differ, by [[scatter]];
    *   - otherwise they are draws from the domain, and more draws find more of it;
@@ -72,16 +72,17 @@ object DistinctValues {
     val average = mean(seen)
     def closed = seen.max
     if (copies < 1.5) average
+    else if (average >= 0.999 * perChunk) average * copies
     else
       domain match {
         case Some(size) if average >= 0.99 * size => size
         case Some(size) =>
           val draws = -math.log1p(-average / size)
           val grown = -size * math.expm1(-draws * copies)
-          if (average >= 0.9 * perChunk) grown
-          else if (variance(seen) <= 0.02 * scatter(size, draws)) closed
+          if (variance(seen) <= 0.02 * scatter(size, draws)) closed
           else if (average < 0.01 * size) math.sqrt(closed * grown)
           else grown
+        // Most rows have their own value: random draws say from how many.
         case None if average > 0.5 * perChunk =>
           val rows = perChunk * copies
           drawn(source(average, perChunk), rows)

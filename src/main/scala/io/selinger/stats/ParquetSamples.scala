@@ -63,7 +63,7 @@ object ParquetSamples extends SampleReader {
 
   private def guarded[A](body: => A): Option[A] =
     try Some(body)
-    catch { case NonFatal(_) | _: LinkageError => None }
+    catch { case e @ (NonFatal(_) | _: LinkageError) => e.printStackTrace(); None }
 
   /** One column of a file; raises where the file does not have it, or has it in another form. */
   private final class Column(

@@ -140,6 +140,7 @@ object SampleStatistics {
   /** Whether evaluating it does nothing but compute: it may be evaluated where the user did not. */
   private def isHarmless(predicate: Expression): Boolean =
     predicate.deterministic && !SubqueryExpression.hasSubquery(predicate) && !predicate.exists {
+      case _: Attribute => false
       case _: UserDefinedExpression | _: ApplyFunctionExpression | _: InvokeLike |
           _: Unevaluable | _: PlanExpression[_] | _: DynamicPruning =>
         true

@@ -104,9 +104,11 @@ class LayeringSuite extends AnyFunSuite {
     Set(
       "SelingerExtension$.warned",
       "FooterStore$.current",
-      "FooterStore$.inFlight",
-      "FooterStore$.running",
-      "PlanningPass$.passes"
+      "FooterStore$.distinctReads",
+      "FooterStore$.footerReads",
+      "PlanningPass$.passes",
+      "SampleStore$.current",
+      "SampleStore$.sampleReads"
     )
 
   private val mutableTypes = Seq(
@@ -114,6 +116,7 @@ class LayeringSuite extends AnyFunSuite {
     "java.lang.ThreadLocal",
     "scala.collection.mutable.",
     "com.google.common.cache.",
+    "io.selinger.stats.BoundedReads",
     "java.util.HashMap",
     "java.util.Map"
   )

@@ -124,6 +124,37 @@ object SelingerConf {
     "bytes"
   )
 
+  val SAMPLING_BUDGET_MS: Setting[Long] = Setting(
+    ConfEntry.amount(
+      key("stats.sampling.budgetMs"),
+      300L,
+      "Time to wait for sampled rows while one plan is made, for all its relations together. What " +
+        "has not arrived by then serves the next query. 0: nothing is sampled."
+    ),
+    "statistics",
+    "ms"
+  )
+
+  val SAMPLING_MAX_ROWS: Setting[Long] = Setting(
+    ConfEntry.count(
+      key("stats.sampling.maxRows"),
+      10000L,
+      "Rows sampled of one relation at most, spread over up to 16 of its row groups."
+    ),
+    "statistics",
+    "count"
+  )
+
+  val SAMPLING_CACHE_MAX_BYTES: Setting[Long] = Setting(
+    ConfEntry.bytes(
+      key("stats.sampling.cacheMaxBytes"),
+      64L << 20,
+      "Driver memory for sampled values, shared by all sessions. 0 keeps none."
+    ),
+    "statistics",
+    "bytes"
+  )
+
   // ---- joins --------------------------------------------------------------------------------
 
   val BROADCAST_MAX_BYTES: Setting[Long] = Setting(
@@ -239,6 +270,14 @@ object SelingerConf {
       "and ORC files."
   )
 
+  val SAMPLE_PREDICATES: RuleInfo = RuleInfo(
+    "samplePredicates",
+    "statistics",
+    "on demand, while a plan's size is estimated",
+    "Reads some rows of the columns that predicates mention from several row groups of Parquet " +
+      "files, and evaluates the predicates on them."
+  )
+
   val SELECT_JOIN_OPERATOR: RuleInfo = RuleInfo(
     "selectJoinOperator",
     "strategy",
@@ -254,7 +293,8 @@ object SelingerConf {
     "Puts inner joins into the order that costs least."
   )
 
-  val rules: Seq[RuleInfo] = Seq(READ_FOOTER_STATISTICS, REORDER_JOINS, SELECT_JOIN_OPERATOR)
+  val rules: Seq[RuleInfo] =
+    Seq(READ_FOOTER_STATISTICS, SAMPLE_PREDICATES, REORDER_JOINS, SELECT_JOIN_OPERATOR)
 
   private val ruleSwitches: Map[String, Setting[Boolean]] = rules.map { rule =>
     rule.id -> Setting(
@@ -274,6 +314,9 @@ object SelingerConf {
     FOOTER_BUDGET_MS,
     FOOTER_THREADS,
     FOOTER_CACHE_MAX_BYTES,
+    SAMPLING_BUDGET_MS,
+    SAMPLING_MAX_ROWS,
+    SAMPLING_CACHE_MAX_BYTES,
     BROADCAST_MAX_BYTES,
     BROADCAST_TOTAL_SHARE,
     HASH_MEMORY_SHARE,

@@ -15,11 +15,12 @@ final class PlanningPass {
   private var usedNanos = 0L
   private var runningSince = Option.empty[Long]
   private var promises = Map.empty[Int, Double]
-  private val results = weakMap()
-  private val notes = weakMap()
+  private val results = weakMap[AnyRef]()
+  private val notes = weakMap[AnyRef]()
+  private val decisions = weakMap[Seq[Decision]]()
 
-  private def weakMap(): ConcurrentMap[AnyRef, AnyRef] =
-    new MapMaker().weakKeys().concurrencyLevel(1).makeMap[AnyRef, AnyRef]()
+  private def weakMap[V <: AnyRef](): ConcurrentMap[AnyRef, V] =
+    new MapMaker().weakKeys().concurrencyLevel(1).makeMap[AnyRef, V]()
 
   /** Time used up in this pass, that of a rule that still runs included. */
   def usedMs: Double = (usedNanos + runningSince.fold(0L)(System.nanoTime() - _)) / 1e6
@@ -49,6 +50,15 @@ final class PlanningPass {
   def note(node: AnyRef, fact: AnyRef): Unit = {
     val _ = notes.put(node, fact)
   }
+
+  /** Keeps what a rule says about a leaf, in place of what it said before; see [[informed]]. */
+  def inform(leaf: AnyRef, decision: Decision): Unit = {
+    val others = informed(leaf).filterNot(_.rule == decision.rule)
+    val _ = decisions.put(leaf, others :+ decision)
+  }
+
+  /** What rules said about a leaf in this pass. Leaves are shared among queries: not kept there. */
+  def informed(leaf: AnyRef): Seq[Decision] = Option(decisions.get(leaf)).getOrElse(Nil)
 
   def noted[A <: AnyRef](node: AnyRef): Option[A] = Option(notes.get(node)).map(_.asInstanceOf[A])
 

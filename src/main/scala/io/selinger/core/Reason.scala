@@ -105,6 +105,21 @@ object Reason {
         "CROSS_PRODUCT",
         "no chain of equalities connects all relations, and products stay where they were written"
       )
+  case object PredicatesSampled
+      extends Reason(
+        "PREDICATES_SAMPLED",
+        "the predicates were evaluated on a sample of the rows, read from several row groups"
+      )
+  case object ColumnsSampled
+      extends Reason(
+        "COLUMNS_SAMPLED",
+        "values of join and grouping keys were sampled; there was no predicate to evaluate on them"
+      )
+  case object SampleUnavailable
+      extends Reason(
+        "SAMPLE_UNAVAILABLE",
+        "no rows could be sampled within the limits, so predicates are estimated by formulas"
+      )
 
   /** Every reason, for the generated documentation; a test compares it with the sealed family. */
   val all: Seq[Reason] = Seq(
@@ -132,7 +147,10 @@ object Reason {
     OrderCheapEnough,
     SparkReorders,
     TooManyRelations,
-    CrossProduct
+    CrossProduct,
+    PredicatesSampled,
+    ColumnsSampled,
+    SampleUnavailable
   )
 }
 

@@ -10,7 +10,8 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
 
 /**
  * What is known of a plan's leaves, best source first: rows that exist already (local relations,
- * ranges, finished query stages, loaded caches), file footers, and what Spark's own statistics hold.
+ * ranges, finished query stages, loaded caches), file footers with a sample of the rows, and what
+ * Spark's own statistics hold.
  */
 object LeafStatistics {
 
@@ -79,7 +80,12 @@ object LeafStatistics {
           columnsOf(leaf.output, statistics),
           nullsCounted = statistics.bound.isDefined
         )
-        Some((estimate, relation.partitionFilters(predicates)))
+        val partitions = relation.partitionFilters(predicates)
+        SampleStatistics.of(relation, statistics, predicates) match {
+          case Some(sample) =>
+            Some((SampledEstimate.of(estimate, sample), partitions ++ sample.applied))
+          case None => Some((estimate, partitions))
+        }
       case None => sparkEstimate(leaf).map((_, Nil))
     }
 
@@ -88,13 +94,7 @@ object LeafStatistics {
       statistics: RelationStatistics
   ): Map[ExprId, ColumnStatistics] =
     output.flatMap { column =>
-      statistics.columns.get(FooterReader.columnName(column.name)).map { known =>
-        val domain = for (low <- known.min; high <- known.max)
-          yield NumericAxis.domain(low, high, column.dataType)
-        val rows = statistics.rows.value * (1.0 - known.nullFraction.getOrElse(0.0))
-        val distinct = known.distinct.orElse(domain.flatten).map(math.min(_, math.max(1.0, rows)))
-        column.exprId -> known.copy(distinct = distinct)
-      }
+      statistics.columns.get(FooterReader.columnName(column.name)).map(column.exprId -> _)
     }.toMap
 
   /** Spark's own statistics: ANALYZE's, or a source's. A size in bytes alone tells too little. */

@@ -51,7 +51,7 @@ object ExplainText {
 
   private def amount(number: Evidence): String = number.unit match {
     case "bytes" => bytes(number.value)
-    case "rows" | "files" => grouped(number.value)
+    case "rows" | "files" | "groups" => grouped(number.value)
     case unit => f"${number.value}%.3g $unit"
   }
 

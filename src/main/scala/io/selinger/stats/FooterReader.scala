@@ -9,6 +9,24 @@ trait FooterReader {
 
   /** @throws java.io.IOException or a format's own error, where the file cannot be read */
   def read(file: FileStatus, hadoop: Configuration): FileFooter
+
+  /** What reads single rows of this format, if anything does. */
+  def samples: Option[SampleReader] = None
+
+  /** What counts distinct values in this format, if anything does. */
+  def dictionaries: Option[DistinctReader] = None
+}
+
+/** Reads what a file format stores about distinct values, without reading its data. */
+trait DistinctReader {
+
+  /**
+   * Exact numbers of distinct values in some row groups at even distances.
+   *
+   * @param groups how many row groups at most
+   * @throws java.io.IOException or a format's own error, where the file cannot be read
+   */
+  def read(file: FileStatus, hadoop: Configuration, groups: Int): FileDistinct
 }
 
 object FooterReader {

@@ -22,9 +22,25 @@ object FooterStatistics {
       val answer = FooterStore.statistics(relation.reader, files, relation.hadoop, limits)
       record(relation, answer)
       answer.statistics.map { statistics =>
-        statistics.copy(columns = statistics.columns ++ partitionColumns(relation, partitions))
+        statistics.copy(columns =
+          withDistinct(relation, statistics) ++ partitionColumns(relation, partitions)
+        )
       }
     }
+
+  /** The columns that a query can ask for, with the distinct values that follow from all parts. */
+  private def withDistinct(
+      relation: FileRelation,
+      statistics: RelationStatistics
+  ): Map[String, ColumnStatistics] =
+    relation.plan.output.flatMap { column =>
+      val name = FooterReader.columnName(column.name)
+      statistics.columns.get(name).map { known =>
+        val rows = statistics.rows.value * (1.0 - known.nullFraction.getOrElse(0.0))
+        val chunks = statistics.dictionaries.getOrElse(name, Nil)
+        name -> known.copy(distinct = DistinctValues.of(column.dataType, rows, known, chunks))
+      }
+    }.toMap
 
   private def limits = FooterLimits(
     SelingerConf.FOOTER_MAX_FILES.value.min(Int.MaxValue.toLong).toInt,

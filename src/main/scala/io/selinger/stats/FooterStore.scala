@@ -4,15 +4,7 @@ import com.google.common.cache.{Cache, CacheBuilder}
 import com.google.common.hash.Hashing
 import java.nio.charset.StandardCharsets.UTF_8
 import java.time.Duration
-import java.util.concurrent.{
-  CompletableFuture,
-  ConcurrentHashMap,
-  LinkedBlockingQueue,
-  Semaphore,
-  ThreadPoolExecutor,
-  TimeUnit,
-  TimeoutException
-}
+import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicReference
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
@@ -36,17 +28,15 @@ final case class FooterAnswer(
 
 /**
  * The driver's store of footers: reads them in parallel, once for each version of a file (path,
- * length, modification time), within bounds of files, time and memory.
- *
- * Threads live for one call. A read that outlasts the budget is not interrupted, since interrupting
- * a file system client can break it for others; it ends by itself, and its footer serves the next
- * query.
+ * length, modification time), within bounds of files, time and memory. Once the footers are there,
+ * the time that is left goes to the distinct counts of some files.
  */
 object FooterStore {
 
   private val log = LoggerFactory.getLogger("io.selinger")
 
-  private final case class Key(path: String, length: Long, modified: Long)
+  // Row groups whose distinct values are looked up; these files and groups are spread evenly.
+  private val countedGroups = 8
 
   private final case class Caches(maxBytes: Long) {
     private def cache[K <: AnyRef, V <: AnyRef](share: Double)(weight: V => Int): Cache[K, V] =
@@ -56,17 +46,21 @@ object FooterStore {
         .weigher((_: K, value: V) => weight(value))
         .build[K, V]()
 
-    val footers: Cache[Key, FileFooter] = cache(0.8)(f => 300 + 140 * f.columns.size)
-    val relations: Cache[String, RelationStatistics] = cache(0.2)(r => 300 + 160 * r.columns.size)
+    val footers: Cache[FileVersion, FileFooter] =
+      cache(0.6)(f => 300 + 140 * f.columns.size + 8 * f.groups.size)
+    val distinct: Cache[FileVersion, FileDistinct] =
+      cache(0.2)(f => 300 + f.groups.map(group => 300 + 160 * group.counted.size).sum)
+    val relations: Cache[String, RelationStatistics] =
+      cache(0.2)(r =>
+        4000 + 160 * r.columns.size + 100 * r.dictionaries.valuesIterator.map(_.size).sum
+      )
     // A file that cannot be read is not tried again at each query, but later, for it may recover.
-    val unreadable: Cache[Key, java.lang.Boolean] =
+    val unreadable: Cache[FileVersion, java.lang.Boolean] =
       CacheBuilder.newBuilder().maximumSize(10000).expireAfterWrite(Duration.ofMinutes(1)).build()
   }
 
-  private val inFlight = new ConcurrentHashMap[Key, CompletableFuture[Option[FileFooter]]]()
-
-  // On storage that hangs, reads of many calls must not pile up.
-  private val running = new Semaphore(128)
+  private val footerReads = new BoundedReads[FileVersion, FileFooter]("selinger-footers")
+  private val distinctReads = new BoundedReads[FileVersion, FileDistinct]("selinger-footers")
 
   private val current = new AtomicReference[Caches]()
 
@@ -84,19 +78,31 @@ object FooterStore {
     Option(caches.relations.getIfPresent(fingerprint)) match {
       case Some(known) => FooterAnswer(Some(known), chosen.size, files.size, since(start))
       case None =>
-        val fresh = readMissing(reader, chosen, hadoop, limits, caches)
+        lazy val configuration = hadoop
+        val deadline = start + TimeUnit.MILLISECONDS.toNanos(limits.budgetMs)
+        val fresh = readFooters(reader, chosen, configuration, limits, deadline, caches)
         // Not from the cache alone: it may be too small for what has just been read.
         val found = chosen.map { file =>
-          val key = keyOf(file)
+          val key = FileVersion.of(file)
           file -> fresh.get(key).orElse(Option(caches.footers.getIfPresent(key)))
         }.toMap
         val merged = FooterMerge.merge(
           files.map(file => FooterMerge.File(file.getLen, found.get(file).flatten))
         )
-        val read = found.values.count(_.isDefined)
-        // A partial answer is not kept: the next query finds more footers in the cache.
-        if (read == chosen.size) merged.foreach(caches.relations.put(fingerprint, _))
-        FooterAnswer(merged, read, files.size, since(start))
+        val known = chosen.flatMap(file => found(file).map(file -> _))
+        val counted =
+          readDistinct(reader, known.map(_._1), configuration, limits, deadline, caches)
+        val statistics = merged.map(
+          _.copy(
+            dictionaries = FileDistinct.merge(counted.flatten),
+            groups = RowGroups.spread(known.map { case (file, footer) => file -> footer.groups })
+          )
+        )
+        // A partial answer is not kept: the next query finds more in the caches.
+        if (known.size == chosen.size && counted.forall(_.isDefined)) {
+          statistics.foreach(caches.relations.put(fingerprint, _))
+        }
+        FooterAnswer(statistics, known.size, files.size, since(start))
     }
   }
 
@@ -109,96 +115,71 @@ object FooterStore {
   }
 
   /** Reads what the caches lack, as far as the time allows. */
-  private def readMissing(
+  private def readFooters(
       reader: FooterReader,
       files: Seq[FileStatus],
       hadoop: => Configuration,
       limits: FooterLimits,
+      deadline: Long,
       caches: Caches
-  ): Map[Key, FileFooter] = {
-    val missing = files.map(file => keyOf(file) -> file).filter { case (key, _) =>
-      caches.footers.getIfPresent(key) == null && caches.unreadable.getIfPresent(key) == null
-    }
+  ): Map[FileVersion, FileFooter] = {
+    val missing = files
+      .map(file => FileVersion.of(file) -> file)
+      .filter { case (key, _) =>
+        caches.footers.getIfPresent(key) == null && caches.unreadable.getIfPresent(key) == null
+      }
+      .toMap
     if (missing.isEmpty) Map.empty
     else {
       val configuration = hadoop
-      val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(limits.budgetMs)
-      val pool = newPool(limits.threads)
-      try {
-        val awaited = missing.map { case (key, file) =>
-          val read = new Read(key, file, reader, configuration, caches)
-          // A file that another query reads at the moment is waited for, not read twice.
-          Option(inFlight.putIfAbsent(key, read.footer)) match {
-            case Some(running) => key -> running
-            case None =>
-              pool.execute(read)
-              key -> read.footer
-          }
-        }
-        awaited.flatMap { case (key, footer) => within(deadline, footer).map(key -> _) }.toMap
-      } finally {
-        val unstarted = new java.util.ArrayList[Runnable]()
-        pool.getQueue.drainTo(unstarted)
-        unstarted.forEach {
-          case read: Read => read.abandon()
-          case _ => ()
-        }
-        pool.shutdown()
-      }
+      footerReads.all(missing.keys.toSeq, limits.threads, deadline)(key =>
+        readOne(key, missing(key), reader, configuration, caches)
+      )
     }
   }
 
-  private def within(
-      deadline: Long,
-      footer: CompletableFuture[Option[FileFooter]]
-  ): Option[FileFooter] =
-    try footer.get(math.max(0L, deadline - System.nanoTime()), TimeUnit.NANOSECONDS)
-    catch { case _: TimeoutException => None }
-
-  // Made for one call and not kept: the threads inherit this user's credentials and end with it.
-  private def newPool(threads: Int): ThreadPoolExecutor =
-    new ThreadPoolExecutor(
-      threads,
-      threads,
-      0L,
-      TimeUnit.MILLISECONDS,
-      new LinkedBlockingQueue[Runnable](),
-      (task: Runnable) => {
-        val thread = new Thread(task, "selinger-footers")
-        thread.setDaemon(true)
-        thread
-      }
-    )
-
-  /** Reads one footer, unless too many reads hang already. */
-  private final class Read(
-      key: Key,
-      file: FileStatus,
+  /** Distinct counts of some of the files; `None` for those that did not arrive in time. */
+  private def readDistinct(
       reader: FooterReader,
-      hadoop: Configuration,
+      files: Seq[FileStatus],
+      hadoop: => Configuration,
+      limits: FooterLimits,
+      deadline: Long,
       caches: Caches
-  ) extends Runnable {
-
-    val footer = new CompletableFuture[Option[FileFooter]]()
-
-    override def run(): Unit =
-      try
-        if (running.tryAcquire()) {
-          try {
-            val _ = footer.complete(readOne(key, file, reader, hadoop, caches))
-          } finally running.release()
-        }
-      finally abandon()
-
-    /** Nobody waits for this read any longer, whether it was done or not. */
-    def abandon(): Unit = {
-      inFlight.remove(key, footer)
-      val _ = footer.complete(None)
+  ): Seq[Option[FileDistinct]] =
+    reader.dictionaries.filter(_ => files.nonEmpty).toSeq.flatMap { dictionaries =>
+      val chosen = spread(files, countedGroups).map(file => FileVersion.of(file) -> file).toMap
+      val perFile = (countedGroups + chosen.size - 1) / chosen.size
+      val (known, missing) = chosen.keys.toSeq.partitionMap(key =>
+        Option(caches.distinct.getIfPresent(key)).toLeft(key)
+      )
+      def read(configuration: Configuration)(key: FileVersion) = {
+        val counted = countOne(chosen(key), dictionaries, configuration, perFile)
+        caches.distinct.put(key, counted)
+        Some(counted)
+      }
+      val fresh =
+        if (missing.isEmpty) Map.empty[FileVersion, FileDistinct]
+        else distinctReads.all(missing, limits.threads, deadline)(read(hadoop))
+      known.map(Some(_)) ++ missing.map(fresh.get)
     }
-  }
+
+  // These counts are an extra: without them values are estimated, so nothing is worth a warning.
+  private def countOne(
+      file: FileStatus,
+      reader: DistinctReader,
+      hadoop: Configuration,
+      groups: Int
+  ): FileDistinct =
+    try reader.read(file, hadoop, groups)
+    catch {
+      case error @ (NonFatal(_) | _: LinkageError) =>
+        log.debug(s"Distinct values of ${file.getPath} are not known: $error")
+        FileDistinct(Nil)
+    }
 
   private def readOne(
-      key: Key,
+      key: FileVersion,
       file: FileStatus,
       reader: FooterReader,
       hadoop: Configuration,
@@ -224,9 +205,6 @@ object FooterStore {
       val indexed = files.toIndexedSeq
       (0 until most).map(i => indexed((i.toLong * indexed.size / most).toInt))
     }
-
-  private def keyOf(file: FileStatus): Key =
-    Key(file.getPath.toString, file.getLen, file.getModificationTime)
 
   private def fingerprintOf(files: Seq[FileStatus], maxFiles: Int): String = {
     val hasher = Hashing.murmur3_128().newHasher().putInt(maxFiles)

@@ -20,6 +20,7 @@ import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.schema.LogicalTypeAnnotation
 import org.apache.parquet.schema.LogicalTypeAnnotation._
 import org.apache.parquet.schema.PrimitiveType
+import scala.collection.immutable.ArraySeq
 import scala.jdk.CollectionConverters._
 
 /** Reads the footer of one Parquet file. */
@@ -36,9 +37,17 @@ object ParquetFooters extends FooterReader {
         // Of names that differ in case only, nobody can tell which one a query means.
         .filter { case (_, parts) => parts.map(_.getPath.toArray.head).distinct.size == 1 }
       val rows = groups.map(_.getRowCount).sum
-      FileFooter(rows, columns.map { case (name, parts) => name -> column(parts, rows) })
+      FileFooter(
+        rows,
+        columns.map { case (name, parts) => name -> column(parts, rows) },
+        ArraySeq.from(groups.map(_.getRowCount))
+      )
     } finally reader.close()
   }
+
+  override def samples: Option[SampleReader] = Some(ParquetSamples)
+
+  override def dictionaries: Option[DistinctReader] = Some(ParquetDictionaries)
 
   private def column(chunks: Seq[ColumnChunkMetaData], rows: Long): ColumnFooter = {
     val bytes = chunks.map(_.getTotalUncompressedSize).sum
@@ -67,7 +76,7 @@ object ParquetFooters extends FooterReader {
     )
   }
 
-  private def range(
+  private[stats] def range(
       kind: PrimitiveType,
       stats: ChunkStatistics[_]
   ): Option[(Double, Double)] = {

@@ -10,14 +10,22 @@ import io.selinger.core.{Origin, Quantity}
  * @param nullFraction share of rows that are null, 0 to 1
  * @param distinct distinct values other than null
  * @param averageBytes width of a value in a row, for types of variable width
+ * @param frequent values that are much more frequent than the others, most frequent first
  */
 final case class ColumnStatistics(
     nullFraction: Option[Double] = None,
     min: Option[Double] = None,
     max: Option[Double] = None,
     distinct: Option[Double] = None,
-    averageBytes: Option[Double] = None
+    averageBytes: Option[Double] = None,
+    frequent: Seq[FrequentValue] = Nil
 )
+
+/**
+ * @param value as Catalyst holds it
+ * @param share of the rows whose value is not null
+ */
+final case class FrequentValue(value: Any, share: Double)
 
 /**
  * What is known of one relation.
@@ -25,11 +33,15 @@ final case class ColumnStatistics(
  * @param rows of all files that a scan without filters reads
  * @param bound rows that it cannot exceed; only where every row was counted
  * @param columns by lower-case name
+ * @param dictionaries distinct values of some chunks of columns, by lower-case name
+ * @param groups row groups that a sample is taken from
  */
 final case class RelationStatistics(
     rows: Quantity,
     bound: Option[Double],
-    columns: Map[String, ColumnStatistics]
+    columns: Map[String, ColumnStatistics],
+    dictionaries: Map[String, Seq[ChunkDistinct]] = Map.empty,
+    groups: RowGroups = RowGroups.none
 )
 
 /** What one file's footer says of one column; `min` and `max` as in [[ColumnStatistics]]. */
@@ -41,8 +53,59 @@ final case class ColumnFooter(
     averageBytes: Option[Double]
 )
 
-/** What one file's footer says: its rows, and its columns by lower-case name. */
-final case class FileFooter(rows: Long, columns: Map[String, ColumnFooter])
+/**
+ * What one file's footer says.
+ *
+ * @param columns by lower-case name
+ * @param groups rows of each row group, where the format has any to sample from
+ */
+final case class FileFooter(
+    rows: Long,
+    columns: Map[String, ColumnFooter],
+    groups: Seq[Long] = Nil
+)
+
+/**
+ * Distinct values of one chunk of a column, counted.
+ *
+ * @param rows whose value is not null
+ * @param min as in [[ColumnStatistics]]
+ * @param max as in [[ColumnStatistics]]
+ */
+final case class ChunkDistinct(
+    values: Double,
+    rows: Double,
+    min: Option[Double],
+    max: Option[Double]
+)
+
+/**
+ * What is known of distinct values in one row group, by lower-case name of the column.
+ *
+ * @param unknown columns that have values which nobody counted
+ * @param empty columns of nulls only
+ */
+final case class GroupDistinct(
+    counted: Map[String, ChunkDistinct],
+    unknown: Set[String],
+    empty: Set[String]
+)
+
+/** What is known of distinct values in some row groups of a file. */
+final case class FileDistinct(groups: Seq[GroupDistinct])
+
+object FileDistinct {
+
+  /** The counts of those columns that were counted wherever they have values. */
+  def merge(files: Seq[FileDistinct]): Map[String, Seq[ChunkDistinct]] = {
+    val groups = files.flatMap(_.groups)
+    val names = groups.iterator.flatMap(_.counted.keysIterator).toSet
+    names.iterator.flatMap { name =>
+      val known = groups.filterNot(_.empty(name)).map(_.counted.get(name))
+      if (known.forall(_.isDefined)) Some(name -> known.flatten) else None
+    }.toMap
+  }
+}
 
 /** The footers of a relation's files taken together. */
 object FooterMerge {

@@ -4,7 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core._
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
 import io.selinger.estimate.{JoinEstimator, LeafStatistics, PlanEstimate, RowSize}
-import io.selinger.stats.QueryStages
+import io.selinger.stats.{KeyColumns, QueryStages}
 import io.selinger.strategy.JoinChoice.{Candidate, Choice, GroupsAbove}
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
 import org.apache.spark.sql.catalyst.optimizer.{
@@ -68,7 +68,12 @@ final class SelectJoinOperator(session: SparkSession)
   override protected def concerns(plan: LogicalPlan): Boolean = plan.isInstanceOf[Join]
 
   /** What earlier stages of this query have broadcast takes part of its total. */
-  override protected def begin(root: LogicalPlan): Unit = root.foreach {
+  override protected def begin(root: LogicalPlan): Unit = {
+    KeyColumns.note(root)
+    root.foreach(prepare)
+  }
+
+  private def prepare(plan: LogicalPlan): Unit = plan match {
     case aggregate: Aggregate =>
       JoinsBelowAggregate.of(aggregate).foreach { case (join, columns) =>
         PlanningPass.current.note(join, columns)
@@ -186,7 +191,10 @@ final class SelectJoinOperator(session: SparkSession)
 
   /** What was read about the leaves of a join. Leaves are shared among queries, so it is kept here. */
   private def informed(join: Join): Seq[Decision] =
-    join.collectLeaves().flatMap(leaf => PlanningPass.current.noted[Decision](leaf))
+    join.collectLeaves().flatMap { leaf =>
+      val pass = PlanningPass.current
+      pass.noted[Decision](leaf) ++ pass.informed(leaf)
+    }
 
   /** What Spark's own strategy makes of a join. */
   private def planned(join: Join): Seq[SparkPlan] = session.sessionState.planner.JoinSelection(join)

@@ -56,6 +56,9 @@ object ConfEntry {
   def count(key: String, default: Long, doc: String): ConfEntry[Long] =
     checked(key, doc, default)(_.longConf)(_ > 0, "must be greater than 0")
 
+  def amount(key: String, default: Long, doc: String): ConfEntry[Long] =
+    checked(key, doc, default)(_.longConf)(_ >= 0, "must be 0 or greater")
+
   def bytes(key: String, default: Long, doc: String): ConfEntry[Long] =
     checked(key, doc, default)(_.bytesConf(ByteUnit.BYTE))(_ >= 0, "must be 0 or greater")
 }

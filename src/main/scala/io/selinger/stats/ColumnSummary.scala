@@ -1,0 +1,96 @@
+package io.selinger.stats
+
+import java.nio.ByteBuffer
+import org.apache.spark.unsafe.types.UTF8String
+import scala.jdk.CollectionConverters._
+
+/**
+ * What some sampled values of a column amount to.
+ *
+ * @param rows sampled
+ * @param nulls among them
+ * @param distinct values other than null
+ * @param once those among them that occur once
+ * @param frequent values that occur much more often than the others
+ * @param averageBytes of values of variable width
+ */
+final case class ColumnSummary(
+    rows: Int,
+    nulls: Int,
+    distinct: Int,
+    once: Int,
+    frequent: Seq[FrequentValue],
+    averageBytes: Option[Double]
+) {
+
+  /** Share of rows that are null. */
+  def nullFraction: Double = if (rows == 0) 0.0 else nulls.toDouble / rows
+
+  /** Distinct values in all `total` rows that these were sampled from. */
+  def distinctOf(total: Double): Double = {
+    val present = (rows - nulls).toDouble
+    DistinctValues.extrapolated(
+      present,
+      distinct.toDouble,
+      once.toDouble,
+      math.max(present, total * (1.0 - nullFraction))
+    )
+  }
+}
+
+object ColumnSummary {
+
+  // PostgreSQL keeps a hundred; more than some ten rarely matter to a plan.
+  private val mostFrequent = 20
+  // Rarer ones may be in a sample by chance.
+  private val leastOccurrences = 10
+  // As much more often than the average value, a value counts as frequent.
+  private val leastSkew = 2.0
+
+  def of(values: Iterator[Any]): ColumnSummary = {
+    val counts = new java.util.HashMap[Any, Int]()
+    val tally = values.foldLeft(Tally(0, 0, 0L, sized = false)) { (tally, value) =>
+      if (value == null) tally.copy(rows = tally.rows + 1, nulls = tally.nulls + 1)
+      else {
+        val _ = counts.merge(key(value), 1, (a: Int, b: Int) => a + b)
+        val bytes = widthOf(value)
+        tally.copy(
+          rows = tally.rows + 1,
+          bytes = tally.bytes + bytes.getOrElse(0),
+          sized = tally.sized || bytes.isDefined
+        )
+      }
+    }
+    val present = tally.rows - tally.nulls
+    val average = if (counts.isEmpty) 0.0 else present.toDouble / counts.size
+    val least = math.max(leastOccurrences.toDouble, leastSkew * average)
+    val frequent = counts.asScala.iterator
+      .filter { case (value, n) => n >= least && !value.isInstanceOf[ByteBuffer] }
+      .toSeq
+      .sortBy { case (value, n) => (-n, value.toString) }
+      .take(mostFrequent)
+      .map { case (value, n) => FrequentValue(value, n.toDouble / present) }
+    ColumnSummary(
+      tally.rows,
+      tally.nulls,
+      counts.size,
+      counts.values.asScala.count(_ == 1),
+      frequent,
+      Option.when(tally.sized && present > 0)(tally.bytes.toDouble / present)
+    )
+  }
+
+  private final case class Tally(rows: Int, nulls: Int, bytes: Long, sized: Boolean)
+
+  /** Equal for equal values. */
+  private def key(value: Any): Any = value match {
+    case bytes: Array[Byte] => ByteBuffer.wrap(bytes)
+    case other => other
+  }
+
+  private def widthOf(value: Any): Option[Int] = value match {
+    case text: UTF8String => Some(text.numBytes)
+    case bytes: Array[Byte] => Some(bytes.length)
+    case _ => None
+  }
+}

@@ -1,0 +1,203 @@
+package io.selinger.stats
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.FileStatus
+import org.apache.parquet.HadoopReadOptions
+import org.apache.parquet.column.ColumnDescriptor
+import org.apache.parquet.column.impl.ColumnReadStoreImpl
+import org.apache.parquet.column.page.PageReadStore
+import org.apache.parquet.hadoop.ParquetFileReader
+import org.apache.parquet.hadoop.api.InitContext
+import org.apache.parquet.hadoop.metadata.BlockMetaData
+import org.apache.parquet.hadoop.util.HadoopInputFile
+import org.apache.parquet.internal.column.columnindex.OffsetIndex
+import org.apache.parquet.internal.filter2.columnindex.RowRanges
+import org.apache.parquet.io.api.RecordMaterializer
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.datasources.DataSourceUtils
+import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+import scala.collection.immutable.ArraySeq
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+import scala.util.hashing.byteswap32
+import scala.util.control.NonFatal
+
+/**
+ * Single rows of Parquet files: Parquet's own page decoding, with Spark's converters behind it, so
+ * that values are just what a scan returns. The rows between are skipped, not converted.
+ */
+object ParquetSamples extends SampleReader {
+
+  // One chunk at a time and thread is in memory, and its pages as they are decoded.
+  private val mostChunkBytes = 32L << 20
+  // A column of long texts would fill the cache; it is left to formulas.
+  private val mostValueBytes = 2L << 20
+  // Where pages can be found by row, only those that these many blocks lie in are read.
+  private val (blocks, blockRows) = (8, 1024)
+
+  override def read(
+      file: FileStatus,
+      hadoop: Configuration,
+      requests: Seq[ChunkRequest],
+      deadline: Long
+  )(answer: (ChunkRequest, Option[SampledChunk]) => Unit): Unit = {
+    val options = HadoopReadOptions.builder(hadoop, file.getPath).build()
+    val reader = ParquetFileReader.open(HadoopInputFile.fromStatus(file, hadoop), options)
+    try {
+      val settings = new Configuration(hadoop)
+      val columns = requests.map(_.column).distinct.map { field =>
+        field -> guarded(new Column(reader, settings, field))
+      }.toMap
+      // Row group by row group, since rows count only where all their columns are known; in no
+      // order of places, so that what the time suffices for is from everywhere.
+      requests.sortBy(request => byteswap32(request.index)).foreach { request =>
+        if (System.nanoTime() < deadline) {
+          answer(request, columns(request.column).flatMap(c => guarded(c.sample(request)).flatten))
+        }
+      }
+    } finally reader.close()
+  }
+
+  private def guarded[A](body: => A): Option[A] =
+    try Some(body)
+    catch { case e @ (NonFatal(_) | _: LinkageError) => e.printStackTrace(); None }
+
+  /** One column of a file; raises where the file does not have it, or has it in another form. */
+  private final class Column(
+      reader: ParquetFileReader,
+      hadoop: Configuration,
+      field: StructField
+  ) {
+    private val file = reader.getFooter.getFileMetaData
+    private val support = {
+      val keys = file.getKeyValueMetaData
+      val conf = SQLConf.get
+      new ParquetReadSupport(
+        None,
+        false,
+        DataSourceUtils.datetimeRebaseSpec(
+          keys.get,
+          conf.getConf(SQLConf.PARQUET_REBASE_MODE_IN_READ).toString
+        ),
+        DataSourceUtils.int96RebaseSpec(
+          keys.get,
+          conf.getConf(SQLConf.PARQUET_INT96_REBASE_MODE_IN_READ).toString
+        )
+      )
+    }
+    private val context = {
+      settings.foreach(key =>
+        Try(SQLConf.get.getConfString(key)).foreach(value => hadoop.set(key, value))
+      )
+      hadoop.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA, StructType(Seq(field)).json)
+      val keys = file.getKeyValueMetaData.asScala.map { case (key, value) =>
+        key -> java.util.Set.of(value)
+      }
+      support.init(new InitContext(hadoop, keys.asJava, file.getSchema))
+    }
+    private val requested = context.getRequestedSchema
+    private val leaf: ColumnDescriptor = requested.getColumns.asScala.toSeq match {
+      case Seq(only)
+          if only.getPath.length == 1 && only.getMaxRepetitionLevel == 0 &&
+            file.getSchema.containsPath(only.getPath) =>
+        only
+      case _ => throw new UnsupportedOperationException(s"${field.name} is not a flat column")
+    }
+    private val materializer: RecordMaterializer[InternalRow] =
+      support.prepareForRead(hadoop, file.getKeyValueMetaData, file.getSchema, context)
+
+    def sample(request: ChunkRequest): Option[SampledChunk] = {
+      val block = reader.getRowGroups.get(request.index)
+      reader.setRequestedSchema(requested)
+      val indexed = block.getColumns.asScala.forall(_.getOffsetIndexReference != null)
+      if (block.getRowCount > request.window && indexed) {
+        val ranges = ParquetSamples.ranges(block.getRowCount, request)
+        Some(values(reader.readFilteredRowGroup(request.index, ranges), request, ranges.rowCount))
+      } else if (chunkBytes(block) > mostChunkBytes) None
+      else Some(values(reader.readRowGroup(request.index), request, block.getRowCount))
+    }.filter(_.bytes <= mostValueBytes)
+
+    private def chunkBytes(block: BlockMetaData): Long = block.getColumns.asScala
+      .filter(_.getPath.toArray.sameElements(leaf.getPath))
+      .map(_.getTotalSize)
+      .sum
+
+    private def values(
+        pages: PageReadStore,
+        request: ChunkRequest,
+        rows: Long
+    ): SampledChunk = {
+      val root = materializer.getRootConverter
+      val column = new ColumnReadStoreImpl(pages, root, requested, file.getCreatedBy)
+        .getColumnReader(leaf)
+      val present = leaf.getMaxDefinitionLevel
+      val covered = math.min(rows, request.window)
+      val places = SampleReader.places(request.rows, covered, request.index)
+      val found = new Array[Any](places.length)
+      var at = 0L
+      var i = 0
+      while (i < places.length) {
+        while (at < places(i)) {
+          if (column.getCurrentDefinitionLevel == present) column.skip()
+          column.consume()
+          at += 1
+        }
+        root.start()
+        if (column.getCurrentDefinitionLevel == present) column.writeCurrentValueToConverter()
+        root.end()
+        found(i) = owned(materializer.getCurrentRecord.get(0, field.dataType))
+        column.consume()
+        at += 1
+        i += 1
+      }
+      SampledChunk(ArraySeq.unsafeWrapArray(found), covered, found.iterator.map(bytesOf).sum)
+    }
+  }
+
+  /** Blocks of rows at even distances, as if each were a page. */
+  private def ranges(rows: Long, request: ChunkRequest): RowRanges = {
+    val wanted = math.max(blocks, request.rows / (blockRows / 8))
+    val places = SampleReader.places(wanted, (rows + blockRows - 1) / blockRows, request.index)
+    RowRanges.create(
+      rows,
+      java.util.Arrays.stream(places.distinct.map(_.toInt)).iterator,
+      new OffsetIndex {
+        override def getPageCount: Int = ((rows + blockRows - 1) / blockRows).toInt
+        override def getFirstRowIndex(page: Int): Long = page.toLong * blockRows
+        override def getOffset(page: Int): Long = 0L
+        override def getCompressedPageSize(page: Int): Int = 0
+      }
+    )
+  }
+
+  /** A value that does not change when the reader goes on. */
+  private def owned(value: Any): Any = value match {
+    case text: UTF8String => text.copy()
+    case bytes: Array[Byte] => bytes.clone()
+    case other => other
+  }
+
+  private def bytesOf(value: Any): Long = value match {
+    case null => 8L
+    case text: UTF8String => 64L + text.numBytes
+    case bytes: Array[Byte] => 32L + bytes.length
+    case _: Decimal => 64L
+    case _ => 24L
+  }
+
+  /** Settings that Spark's converters look up in Hadoop's configuration. */
+  private val settings: Seq[String] = Seq(
+    SQLConf.CASE_SENSITIVE,
+    SQLConf.NESTED_SCHEMA_PRUNING_ENABLED,
+    SQLConf.PARQUET_BINARY_AS_STRING,
+    SQLConf.PARQUET_INT96_AS_TIMESTAMP,
+    SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED,
+    SQLConf.PARQUET_FIELD_ID_READ_ENABLED,
+    SQLConf.PARQUET_IGNORE_VARIANT_ANNOTATION,
+    SQLConf.PARQUET_READER_RESPECT_UNKNOWN_TYPE_ANNOTATION,
+    SQLConf.LEGACY_PARQUET_NANOS_AS_LONG
+  ).map(_.key)
+}

@@ -1,0 +1,115 @@
+package io.selinger.stats
+
+import io.selinger.stats.SampledShare.Moments
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import scala.util.control.{NoStackTrace, NonFatal}
+
+/** One column of a sample: the values in each row group. */
+final case class ColumnSample(chunks: Seq[IndexedSeq[Any]]) {
+
+  lazy val summary: ColumnSummary = ColumnSummary.of(chunks.iterator.flatten)
+
+  /** How much the values of a row group are alike, by their ranks: 0 to 1. */
+  lazy val alike: Double = {
+    val ranks = chunks.iterator.flatten
+      .collect { case value: Comparable[_] => value }
+      .toSet
+      .toArray
+      .sorted(ColumnSample.anyOrder)
+      .iterator
+      .zipWithIndex
+      .toMap[Any, Int]
+    SampledShare.intraclass(chunks.map { values =>
+      val places = values.map(value => ranks.getOrElse(value, -1).toDouble)
+      val mean = places.sum / math.max(1, places.size)
+      val variance =
+        places.map(place => (place - mean) * (place - mean)).sum / math.max(1, places.size)
+      Moments(places.size, mean, variance)
+    })
+  }
+}
+
+object ColumnSample {
+
+  // All values of a column have one type, which the compiler cannot know.
+  private val anyOrder: Ordering[Comparable[_]] = (left, right) =>
+    left.asInstanceOf[Comparable[Any]].compareTo(right)
+}
+
+/**
+ * Some rows of a relation, by row group. The same row of all columns belongs together.
+ *
+ * @param columns of the sample, in any order
+ * @param covered rows that these were spread over, in all row groups together
+ */
+final case class RelationSample(columns: IndexedSeq[ColumnSample], sizes: Seq[Int], covered: Long) {
+
+  val rows: Int = sizes.sum
+
+  /**
+   * Evaluates `predicates`, bound to the columns by [[BoundReference]]s, one on the rows that the
+   * former ones left, just as a scan does. A predicate that raises for any row is left out: whether
+   * the query raises as well is up to Spark.
+   *
+   * @param deadline on the clock of `System.nanoTime`; what is not evaluated by then is left out
+   */
+  def evaluate(predicates: Seq[Expression], deadline: Long): Evaluation = {
+    val all: Seq[IndexedSeq[Int]] = sizes.map(0 until _)
+    val (left, applied) = predicates.zipWithIndex.foldLeft((all, Vector.empty[Int])) {
+      case ((survivors, done), (predicate, i)) =>
+        matching(predicate, survivors, deadline) match {
+          case Some(fewer) => (fewer, done :+ i)
+          case None => (survivors, done)
+        }
+    }
+    Evaluation(
+      applied,
+      left.zip(sizes).map { case (rows, size) => SampledGroup(rows.size, size) },
+      columns.map { column =>
+        ColumnSummary.of(left.iterator.zip(column.chunks.iterator).flatMap { case (rows, values) =>
+          rows.iterator.map(values)
+        })
+      }
+    )
+  }
+
+  private def matching(
+      predicate: Expression,
+      among: Seq[IndexedSeq[Int]],
+      deadline: Long
+  ): Option[Seq[IndexedSeq[Int]]] =
+    try {
+      val evaluator = Predicate.createInterpreted(predicate)
+      val used = predicate.collect { case bound: BoundReference => bound.ordinal }.distinct.toArray
+      val values = new Array[Any](columns.size)
+      val row: InternalRow = new GenericInternalRow(values)
+      Some(among.zipWithIndex.map { case (rows, group) =>
+        rows.filter { i =>
+          if ((i & 255) == 0 && System.nanoTime() > deadline) throw RelationSample.OutOfTime
+          used.foreach(column => values(column) = columns(column).chunks(group)(i))
+          evaluator.eval(row)
+        }
+      })
+    } catch {
+      // A pattern may also recurse too deeply on a long text.
+      case NonFatal(_) | _: LinkageError | _: StackOverflowError => None
+    }
+}
+
+object RelationSample {
+  private object OutOfTime extends RuntimeException("no time left") with NoStackTrace
+}
+
+/**
+ * What the predicates left of a sample.
+ *
+ * @param applied the places of those predicates that could be evaluated
+ * @param groups by row group
+ * @param columns of the rows that are left, in the order of the sample
+ */
+final case class Evaluation(
+    applied: Seq[Int],
+    groups: Seq[SampledGroup],
+    columns: Seq[ColumnSummary]
+)

@@ -1,0 +1,270 @@
+package io.selinger.stats
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core._
+import java.util.concurrent.TimeUnit
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.objects.InvokeLike
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.types.StructField
+
+/**
+ * What a sample says of a relation under predicates.
+ *
+ * @param applied those predicates that were evaluated on the sample
+ * @param groups how many rows matched them in each row group; all rows where there are none
+ * @param covered share of the relation's rows that the sample was spread over
+ * @param complete whether the sample is the whole relation
+ * @param alike how much the rows of a row group are alike in the columns of `applied`, 0 to 1
+ * @param columns of the rows that match
+ */
+final case class SampledRelation(
+    applied: Seq[Expression],
+    groups: Seq[SampledGroup],
+    covered: Double,
+    complete: Boolean,
+    alike: Double,
+    columns: Map[ExprId, ColumnSummary]
+) {
+  def rows: Int = groups.map(_.rows).sum
+  def matched: Int = groups.map(_.matched).sum
+}
+
+/**
+ * Predicates evaluated on samples of file scans: the rule `samplePredicates`.
+ *
+ * Only what has no effect but its result is evaluated: no user code, no subqueries, nothing random.
+ * One relation's predicates are evaluated together, so that correlation counts.
+ */
+object SampleStatistics {
+
+  private val info = SelingerConf.SAMPLE_PREDICATES
+
+  // More columns would not fit the time anyway.
+  private val mostColumns = 32
+
+  // Their number follows from one that is set for footers: both wait for the same storage.
+  private val mostThreads = 16L
+
+  /**
+   * What a sample says of `relation` under those of `predicates` that can be evaluated on it, and
+   * of the columns that the plan joins or groups by; `None` where the rule is off, where there is
+   * nothing to ask, or where nothing could be read.
+   */
+  def of(
+      relation: FileRelation,
+      statistics: RelationStatistics,
+      predicates: Seq[Expression]
+  ): Option[SampledRelation] =
+    Guard.value[Option[SampledRelation]](info, SelingerConf.switches, None) {
+      relation.reader.samples.filter(_ => statistics.groups.chosen.nonEmpty).flatMap { reader =>
+        val wanted = new Question(relation, statistics, predicates)
+        if (wanted.columns.isEmpty) None else ask(reader, wanted)
+      }
+    }
+
+  /** Which columns are needed for which predicates. */
+  private final class Question(
+      val relation: FileRelation,
+      val statistics: RelationStatistics,
+      predicates: Seq[Expression]
+  ) {
+    private val inFiles: Map[ExprId, Attribute] = {
+      val partitions = relation.partitionSchema.fieldNames.map(FooterReader.columnName).toSet
+      relation.plan.output
+        .filter(column => SampleReader.supports(column.dataType))
+        .filter(column => known(column) && !partitions(FooterReader.columnName(column.name)))
+        .map(column => column.exprId -> column)
+        .toMap
+    }
+
+    private def known(column: Attribute): Boolean =
+      statistics.columns.contains(FooterReader.columnName(column.name))
+
+    val (evaluable, others) = {
+      val data = predicates.filterNot(relation.partitionFilters(predicates).contains)
+      data.partition(predicate =>
+        isHarmless(predicate) && predicate.references.nonEmpty &&
+          predicate.references.forall(column => inFiles.contains(column.exprId))
+      )
+    }
+
+    /** Null tests alone are answered by the footers' counts. */
+    private val asked: Seq[Expression] =
+      if (evaluable.forall(isCounted)) Nil else evaluable
+
+    private def isCounted(predicate: Expression): Boolean = predicate match {
+      case IsNotNull(column: Attribute) => hasNulls(column)
+      case IsNull(column: Attribute) => hasNulls(column)
+      case _ => false
+    }
+
+    private def hasNulls(column: Attribute): Boolean =
+      statistics.columns
+        .get(FooterReader.columnName(column.name))
+        .exists(_.nullFraction.isDefined)
+
+    /** Keys whose values no dictionary has counted. */
+    private val keys: Seq[Attribute] = {
+      val ids = KeyColumns.current
+      relation.plan.output.filter(column =>
+        ids(column.exprId) && inFiles.contains(column.exprId) &&
+          !statistics.dictionaries.contains(FooterReader.columnName(column.name))
+      )
+    }
+
+    val columns: Seq[Attribute] = {
+      val mentioned = asked.flatMap(_.references.toSeq.map(column => inFiles(column.exprId)))
+      (mentioned ++ keys).distinctBy(_.exprId).take(mostColumns).sortBy(_.name)
+    }
+
+    /** The predicates whose columns are in a sample of `sampled`, bound to them. */
+    def bound(sampled: Seq[StructField]): Seq[(Expression, Expression)] = {
+      val places = columns.flatMap { column =>
+        val at = sampled.indexWhere(_.name == column.name)
+        Option.when(at >= 0)(column.exprId -> at)
+      }.toMap
+      asked
+        .filter(_.references.forall(column => places.contains(column.exprId)))
+        .map(predicate =>
+          predicate -> predicate.transform { case column: AttributeReference =>
+            BoundReference(places(column.exprId), column.dataType, nullable = true)
+          }
+        )
+    }
+
+    def idOf(field: StructField): Option[ExprId] =
+      columns.find(_.name == field.name).map(_.exprId)
+  }
+
+  /** Whether evaluating it does nothing but compute: it may be evaluated where the user did not. */
+  private def isHarmless(predicate: Expression): Boolean =
+    predicate.deterministic && !SubqueryExpression.hasSubquery(predicate) && !predicate.exists {
+      case _: Attribute => false
+      case _: UserDefinedExpression | _: ApplyFunctionExpression | _: InvokeLike |
+          _: Unevaluable | _: PlanExpression[_] | _: DynamicPruning =>
+        true
+      case _ => false
+    }
+
+  private def ask(reader: SampleReader, question: Question): Option[SampledRelation] = {
+    val start = System.nanoTime()
+    val limits = limitsNow
+    val groups = question.statistics.groups
+    val fields = question.columns.map(column =>
+      StructField(column.name, column.dataType, nullable = true, column.metadata)
+    )
+    val answer =
+      SampleStore.sample(reader, groups, fields, question.relation.hadoop, limits)
+    val result = answer.sample.map { sample =>
+      val deadline = start + TimeUnit.MILLISECONDS.toNanos(limits.budgetMs)
+      relationOf(question, answer, sample, limits, deadline)
+    }
+    val ms = (System.nanoTime() - start) / 1e6
+    Spent.add(ms)
+    record(question, answer, result, ms)
+    result
+  }
+
+  private def relationOf(
+      question: Question,
+      answer: SampleAnswer,
+      sample: RelationSample,
+      limits: SampleLimits,
+      deadline: Long
+  ): SampledRelation = {
+    val groups = question.statistics.groups
+    val total = question.statistics.rows.value
+    val bound = question.bound(answer.columns)
+    def facts(i: Int) = SampleStore.facts(groups, answer, sample, i, limits)
+    val evaluation =
+      if (bound.isEmpty) {
+        Evaluation(
+          Nil,
+          sample.sizes.map(size => SampledGroup(size, size)),
+          answer.columns.indices.map(facts(_).summary)
+        )
+      } else
+        SampleStore.evaluate(groups, answer, sample, bound.map(_._2), limits, deadline)
+    val used = evaluation.applied.flatMap(i =>
+      bound(i)._2.collect { case b: BoundReference =>
+        b.ordinal
+      }
+    )
+    SampledRelation(
+      evaluation.applied.map(i => bound(i)._1),
+      evaluation.groups,
+      if (total > 0) math.min(1.0, sample.covered / total) else 1.0,
+      question.statistics.bound.exists(_ <= sample.rows.toDouble),
+      used.distinct.map(facts(_).alike).maxOption.getOrElse(0.0),
+      answer.columns
+        .zip(evaluation.columns)
+        .flatMap { case (field, summary) => question.idOf(field).map(_ -> summary) }
+        .toMap
+    )
+  }
+
+  /** All relations of a plan share one budget, within that of the whole plan. */
+  private def limitsNow = {
+    val pass = PlanningPass.current
+    val ours = SelingerConf.SAMPLING_BUDGET_MS.value - Spent.ms
+    val plans = SelingerConf.PLANNING_BUDGET_MS.value - pass.usedMs
+    SampleLimits(
+      math.max(0.0, math.min(ours, plans)).toLong,
+      SelingerConf.SAMPLING_MAX_ROWS.value.min(1000000L).toInt,
+      SelingerConf.FOOTER_THREADS.value.min(mostThreads).toInt,
+      SelingerConf.SAMPLING_CACHE_MAX_BYTES.value
+    )
+  }
+
+  /** Time that the samples of this plan have taken. */
+  private object Spent {
+    def ms: Double = PlanningPass.current.noted[java.lang.Double](this).fold(0.0)(_.doubleValue)
+    def add(more: Double): Unit = PlanningPass.current.note(this, Double.box(ms + more))
+  }
+
+  private def record(
+      question: Question,
+      answer: SampleAnswer,
+      result: Option[SampledRelation],
+      ms: Double
+  ): Unit = {
+    val plan: LogicalPlan = question.relation.plan
+    val applied = result.fold(Seq.empty[Expression])(_.applied)
+    val left = (question.evaluable ++ question.others).filterNot(applied.contains).filterNot {
+      case _: IsNotNull => true
+      case _ => false
+    }
+    val reason = result match {
+      case None => Reason.SampleUnavailable
+      case Some(known) if known.applied.nonEmpty => Reason.PredicatesSampled
+      case Some(_) if left.nonEmpty => Reason.SampleUnavailable
+      case Some(_) => Reason.ColumnsSampled
+    }
+    val counts = result.toSeq.flatMap { known =>
+      Seq(
+        Evidence("sampled", known.rows.toDouble, "rows", Origin.Exact),
+        Evidence("row groups", known.groups.size.toDouble, "groups", Origin.Exact)
+      ) ++ Option.when(known.applied.nonEmpty)(
+        Evidence("matching", known.matched.toDouble, "rows", Origin.Exact)
+      )
+    }
+    PlanningPass.current.inform(
+      plan,
+      Decision(
+        rule = info.id,
+        node = NodeText.shorten(s"Scan ${question.relation.name}"),
+        key = NodeText.key(plan),
+        outcome = Outcome.Informed,
+        reason = reason,
+        evidence = counts :+ Evidence("time", ms, "ms", Origin.Measured),
+        detail = Option.when(left.nonEmpty)(
+          NodeText.shorten(
+            left.map(NodeText.readable).mkString("estimated by formulas: ", ", ", "")
+          )
+        ),
+        setting = Option.unless(answer.complete)(SelingerConf.SAMPLING_BUDGET_MS.key)
+      )
+    )
+  }
+}

@@ -1,0 +1,90 @@
+package io.selinger.estimate
+
+import io.selinger.core.Origin
+import io.selinger.stats._
+import io.selinger.testing.Estimates
+import io.selinger.testing.Estimates.Relation
+import org.apache.spark.sql.catalyst.expressions._
+import org.scalacheck.Gen
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
+
+/** A leaf's estimate with a sample, without files. */
+class SampledEstimateSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
+
+  private def summary(rows: Int, distinct: Int, once: Int): ColumnSummary =
+    ColumnSummary(rows, 0, distinct, once, Nil, None)
+
+  private def sampleOf(
+      relation: Relation,
+      matched: Seq[Int],
+      complete: Boolean = false,
+      column: ColumnSummary = summary(500, 40, 0)
+  ): SampledRelation = SampledRelation(
+    Seq(LessThan(relation.a, Literal(10))),
+    matched.map(SampledGroup(_, 625)),
+    covered = 0.1,
+    complete = complete,
+    alike = 0.0,
+    Map(relation.a.exprId -> column)
+  )
+
+  private def estimate(relation: Relation, sample: SampledRelation): PlanEstimate =
+    SampledEstimate.of(relation.estimate.getOrElse(fail("unknown")), sample)
+
+  private val million = Estimates.counted(1e6, a = Estimates.evenly(1, 1000))
+
+  test("rows follow the sample, what is feared less so, the bound not at all") {
+    val found = estimate(million, sampleOf(million, Seq.fill(16)(62)))
+    assert(math.abs(found.rows.value / 99200 - 1) < 0.02)
+    assert(found.rows.origin == Origin.Sampled)
+    assert(found.high > 1.3 * found.rows.value && found.high < 5e5)
+    assert(found.bound.contains(1e6))
+  }
+
+  test("a sample of everything is a count") {
+    val found = estimate(million, sampleOf(million, Seq.fill(16)(25), complete = true))
+    assert(found.rows.value == 40000 && found.high == 40000 && found.bound.contains(1e6))
+  }
+
+  test("distinct values: no more than known before, fewer where the sample has fewer") {
+    def distinct(column: ColumnSummary) =
+      estimate(million, sampleOf(million, Seq.fill(16)(62), column = column))
+        .columns(million.a.exprId)
+        .distinct
+        .getOrElse(fail("unknown"))
+    assert(distinct(summary(500, 40, 0)) == 40)
+    assert(distinct(summary(500, 500, 500)) == 1000)
+  }
+
+  test("columns outside the sample lose values as rows go") {
+    val relation = Estimates.counted(1e6, b = ColumnStatistics(distinct = Some(1e6)))
+    val found = estimate(relation, sampleOf(relation, Seq.fill(16)(62)))
+    assert(found.columns(relation.b.exprId).distinct.exists(d => d > 9e4 && d < 1.1e5))
+  }
+
+  test("without predicates columns are refined, and rows stay") {
+    val sample = sampleOf(million, Seq.fill(16)(625)).copy(applied = Nil)
+    val found = estimate(million, sample)
+    assert(found.rows == million.estimate.map(_.rows).getOrElse(fail("unknown")))
+    assert(found.columns(million.a.exprId).distinct.contains(40.0))
+  }
+
+  test("whatever the sample says, the estimate is sound") {
+    val groups = Gen.nonEmptyListOf(Gen.choose(0, 625))
+    val columns = for {
+      rows <- Gen.choose(0, 1000)
+      distinct <- Gen.choose(0, rows)
+      once <- Gen.choose(0, distinct)
+    } yield summary(rows, distinct, once)
+    forAll(Estimates.relation, groups, columns, Gen.oneOf(true, false), Gen.choose(0.0, 1.0)) {
+      (relation, matched, column, complete, alike) =>
+        val sample = sampleOf(relation, matched, complete, column).copy(alike = alike)
+        Seq(sample, sample.copy(applied = Nil)).foreach { s =>
+          val found = estimate(relation, s)
+          assert(Estimates.problem(found).isEmpty, Estimates.problem(found))
+          assert(found.bound == relation.estimate.flatMap(_.bound))
+        }
+    }
+  }
+}

@@ -1,0 +1,155 @@
+package io.selinger.stats
+
+import io.selinger.testing.SharedSession
+import java.nio.file.{Files, Path}
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path => HadoopPath}
+import org.scalatest.funsuite.AnyFunSuite
+
+/** Distinct counts out of dictionary pages' headers. Truth is what Spark counts. */
+class ParquetDictionariesSuite extends AnyFunSuite with SharedSession {
+
+  private def files(folder: Path): Seq[FileStatus] = {
+    val path = new HadoopPath(folder.toUri)
+    FileSystem
+      .get(path.toUri, new Configuration())
+      .listStatus(path)
+      .toSeq
+      .filter(_.getPath.getName.startsWith("part-"))
+  }
+
+  /** One file with these columns. */
+  private def withColumns[A](rows: Long, options: (String, String)*)(columns: String*)(
+      body: (Path, FileStatus) => A
+  ): A = withFolder { folder =>
+    val target = folder.resolve("data")
+    spark
+      .range(0, rows, 1, 1)
+      .selectExpr(columns: _*)
+      .write
+      .options(options.toMap)
+      .parquet(target.toString)
+    body(target, files(target).head)
+  }
+
+  private def counted(file: FileStatus, groups: Int = 8): FileDistinct =
+    ParquetDictionaries.read(file, new Configuration(), groups)
+
+  test("counts what Spark counts, for every flat type that has a dictionary") {
+    withColumns(20000)(
+      "cast(id % 100 AS int) AS i",
+      "id % 77 AS l",
+      "if(id % 5 = 0, null, id % 30) AS withNulls",
+      "float(id % 13) AS f",
+      "if(id % 9 = 0, double('NaN'), double(id % 9)) AS d",
+      "cast(id % 40 AS decimal(7,2)) AS d7",
+      "string(id % 50) AS s",
+      "cast(string(id % 51) AS binary) AS b",
+      "date_add(date'2020-01-01', cast(id % 365 AS int)) AS dt",
+      "timestamp_micros(id % 60) AS ts"
+    ) { (folder, file) =>
+      val group = counted(file).groups match {
+        case Seq(only) => only
+        case other => fail(s"one row group expected: $other")
+      }
+      val df = spark.read.parquet(folder.toString)
+      assert(group.counted.keySet == df.columns.map(_.toLowerCase).toSet)
+      df.columns.foreach { name =>
+        val truth = df.selectExpr(s"count(DISTINCT $name)", s"count($name)").head()
+        val found = group.counted(name.toLowerCase)
+        assert(found.values == truth.getLong(0), name)
+        assert(found.rows == truth.getLong(1), name)
+      }
+      assert(group.counted("i").min.contains(0.0) && group.counted("i").max.contains(99.0))
+    }
+  }
+
+  test("says nothing of columns whose pages are not all dictionary-encoded, or have no dictionary") {
+    withColumns(200000)("id AS key", "id % 2 = 0 AS flag", "uuid() AS text") { (_, file) =>
+      val group = counted(file).groups.head
+      assert(group.counted.isEmpty && group.unknown == Set("key", "flag", "text"))
+      assert(FileDistinct.merge(Seq(counted(file))).isEmpty)
+    }
+  }
+
+  test("says nothing of nested columns, and nothing but that of columns of nulls") {
+    withColumns(1000)(
+      "array(id % 3) AS list",
+      "struct(id % 3 AS x) AS pair",
+      "cast(null AS int) AS nothing",
+      "id % 3 AS k"
+    ) { (_, file) =>
+      val group = counted(file).groups.head
+      assert(group.counted.keySet == Set("k"))
+      assert(group.unknown.isEmpty && group.empty == Set("nothing"))
+      assert(FileDistinct.merge(Seq(counted(file))).keySet == Set("k"))
+    }
+  }
+
+  test("reads a few of many row groups") {
+    withColumns(40000, "parquet.block.size" -> "4096", "parquet.page.row.count.limit" -> "500")(
+      "id % 10 AS k",
+      "id DIV 1000 AS sorted"
+    ) { (_, file) =>
+      val footer = ParquetFooters.read(file, new Configuration())
+      assert(footer.groups.size > 10 && footer.groups.sum == 40000)
+      val found = counted(file, groups = 4)
+      assert(found.groups.size == 4)
+      assert(found.groups.forall(_.counted("k").values == 10))
+      val merged = FileDistinct.merge(Seq(found))
+      assert(merged("sorted").map(_.min).distinct.size == 4)
+    }
+  }
+
+  test("a table of 2,000 columns") {
+    withColumns(20)((0 until 2000).map(i => s"id % 3 AS c$i"): _*) { (_, file) =>
+      val group = counted(file).groups.head
+      assert(group.counted.size == 2000 && group.counted("c1999").values == 3)
+    }
+  }
+
+  test("an empty file has no row groups") {
+    withColumns(0)("id")((_, file) => assert(counted(file).groups.isEmpty))
+  }
+
+  Seq[(String, Path => Unit)](
+    "truncated" -> (file => cut(file)),
+    "vanished" -> (file => Files.delete(file))
+  ).foreach { case (name, damage) =>
+    test(s"a $name file raises, and the store goes on without its counts") {
+      withColumns(1000)("id % 3 AS k") { (_, file) =>
+        damage(Path.of(file.getPath.toUri))
+        val _ = intercept[Exception](counted(file))
+      }
+    }
+  }
+
+  private def cut(file: Path): Unit = {
+    val bytes = Files.readAllBytes(file)
+    val _ = Files.write(file, bytes.take(bytes.length / 2))
+  }
+
+  test("the store merges the counts of several files") {
+    withFolder { folder =>
+      FooterStore.clear()
+      val target = folder.resolve("data")
+      spark
+        .range(0, 30000, 1, 6)
+        .selectExpr("id DIV 100 AS sorted", "id % 40 AS same", "string(id % 25) AS text")
+        .write
+        .parquet(target.toString)
+      val answer = FooterStore.statistics(
+        ParquetFooters,
+        files(target),
+        new Configuration(),
+        FooterLimits(maxFiles = 100, budgetMs = 60000, threads = 2, cacheMaxBytes = 1L << 20)
+      )
+      val found = answer.statistics.getOrElse(fail("no statistics"))
+      assert(found.dictionaries.keySet == Set("sorted", "same", "text"))
+      assert(found.dictionaries("same").map(_.values) == Seq.fill(6)(40.0))
+      assert(found.dictionaries("sorted").map(_.values).sum == 300.0)
+      assert(found.groups.chosen.size == 6)
+      FooterStore.clear()
+    }
+  }
+}

@@ -36,6 +36,11 @@ from benchmarks.queries import Query, choose, load_queries
 from benchmarks.setting import commit, machine, versions
 
 MAIN = "io.selinger.bench.EstimateBench"
+COUNTING = {
+    # Sorting large sides of joins is what would take most of the time.
+    "spark.sql.join.preferSortMergeJoin": "false",
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "128MB",
+}
 ESTIMATORS = ("stock", "stock_analyzed", "selinger", "selinger_analyzed")
 
 Row = dict[str, Any]
@@ -64,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
     add("--sf", type=float, default=1.0, help="scale factor; data is made if it is not there")
     add("--queries", default="all", help="all, or q01,q05,q20-q29; of the suite")
     add("--analyzed", action="store_true", help="collect ANALYZE statistics; takes minutes")
-    add("--seconds", type=int, default=120, help="that counting one sub-plan may take")
+    add("--seconds", type=int, default=120, help="that a count may take; 0 counts nothing")
     add("--memory", default="4g", help="heap of the session that counts and estimates")
     add("--jar", type=Path, default=test_jar(), help="the jar with the benchmarks' classes")
     return made
@@ -154,7 +159,7 @@ def ask_spark(request: Row, jar: Path, memory: str) -> list[Row]:
     """
     from selinger.install import jar_path
 
-    conf = {"spark.master": "local[2]", "spark.log.level": "ERROR", **COMMON}
+    conf = {"spark.master": "local[2]", "spark.log.level": "ERROR", **COMMON, **COUNTING}
     settings = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     with tempfile.TemporaryDirectory(prefix="estimates-") as temp:
@@ -235,6 +240,28 @@ def write_plans(path: Path, rows: Sequence[Row]) -> None:
             file.write(f"off by {error[id(row)]:.1f}: {numbers}\n{public_text(row['plan'])}\n")
 
 
+def estimators(rows: Sequence[Row]) -> list[str]:
+    """
+    List the estimators that were asked.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        One a sub-plan.
+
+    Returns
+    -------
+    list of str
+        In the order of the table; Selinger is always among them.
+
+    Examples
+    --------
+    >>> estimators([{"stock": 5.0}])
+    ['stock', 'selinger']
+    """
+    return [name for name in ESTIMATORS if name == "selinger" or any(name in row for row in rows)]
+
+
 def result(options: argparse.Namespace, rows: Sequence[Row]) -> Row:
     """
     Put the results together.
@@ -257,12 +284,11 @@ def result(options: argparse.Namespace, rows: Sequence[Row]) -> Row:
     >>> made["benchmark"], made["summary"]["median_q_error"]
     ('estimates-tpcds-sf1', None)
     """
-    present = [name for name in ESTIMATORS if name == "selinger" or any(name in r for r in rows)]
     suites = {
         suite: [row for row in rows if row["suite"] == suite]
         for suite in dict.fromkeys((options.suite, "skewed"))
     }
-    summaries = {suite: summarise(found, present) for suite, found in suites.items()}
+    summaries = {suite: summarise(found, estimators(found)) for suite, found in suites.items()}
     summary = summaries.pop(options.suite)
     return {
         "benchmark": f"estimates-{options.suite}-sf{scale_text(options.sf)}",

@@ -494,7 +494,7 @@ def test_percentiles_are_values_that_occur() -> None:
 
 
 def test_sub_plans_are_summed_up_by_joins() -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"joins": 0, "rows": 10, "selinger": 10, "selinger_bound": 5, "stock": 1000},
         {"joins": 3, "rows": 10, "selinger": 200, "selinger_bound": 10, "stock": 10},
         {"joins": 9, "rows": 10, "selinger": 20, "stock": None},

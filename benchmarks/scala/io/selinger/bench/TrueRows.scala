@@ -17,7 +17,7 @@ import scala.util.control.NonFatal
  * Rows of sub-plans, counted by stock Spark and kept in a file, so that each is counted once.
  *
  * @param file one JSON object a line: `key`, and `rows` or the `seconds` that were not enough
- * @param seconds a count may take
+ * @param seconds a count may take; 0 counts nothing
  */
 final class TrueRows(session: SparkSession, file: Path, seconds: Int) {
 
@@ -35,16 +35,17 @@ final class TrueRows(session: SparkSession, file: Path, seconds: Int) {
 
   def of(part: SubPlan): Option[Double] = Option(known.get(part.key))
 
-  /** Counts what is not known yet, two at a time, and says how far it is. */
+  /** Counts what is not known yet, two at a time and the cheap ones first; says how far it is. */
   def countAll(parts: Seq[SubPlan]): Unit = {
     val left = parts.filter { part =>
-      !known.containsKey(part.key) && Option(timedOut.get(part.key)).forall(_ < seconds)
+      !known.containsKey(part.key) && Option(timedOut.get(part.key)).getOrElse(0) < seconds
     }
-    Progress.say(s"${parts.size} sub-plans, ${parts.size - left.size} of them counted before")
+    val before = parts.count(part => known.containsKey(part.key))
+    Progress.say(s"${parts.size} sub-plans, $before of them counted before")
     val progress = new Progress(left.size)
     val timer = Executors.newSingleThreadScheduledExecutor()
     val pool = Executors.newFixedThreadPool(2)
-    left.foreach { part =>
+    left.sortBy(_.joins).foreach { part =>
       pool.submit((() => {
         val cancel: Runnable = () => session.sparkContext.cancelJobGroup(part.key)
         val limit = new java.util.concurrent.atomic.AtomicReference[java.util.concurrent.Future[_]]()

@@ -9,6 +9,7 @@ SPARK_VERSION = $(shell $(call LINE_FIELD,t["lines"]["$*"]["spark"]))
 VENV = .venv/$(SPARK)
 PY = $(VENV)/bin/python
 JAR = python/selinger/jars/selinger-spark-$(SPARK).jar
+TEST_JAR = target/spark-$(SPARK)/selinger-tests.jar
 SCALA_SOURCES = $(shell find src project build.sbt version.sbt conf/spark-lines.json -name '*.scala' -o -name '*.sbt' -o -name '*.json' -o -name '*.properties' | grep -v target)
 
 SBT_VERSION := $(shell sed -n 's/^sbt.version=//p' project/build.properties)
@@ -24,12 +25,13 @@ RUNS ?= 1
 PROFILES ?= stock,selinger
 SUITE ?= tpcds
 MEMORY ?= 8g
+ANALYZED ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs bench bench-operators bench-footers clean
+.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs bench bench-operators bench-footers bench-estimates clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
 	@echo "  SPARK=$(SPARK) chooses the Spark line; there are: $(LINES)"
 
 setup: $(VENV)/.ready $(SBT_READY) ## install PySpark and the tools of a line into .venv/<line>
@@ -98,6 +100,13 @@ bench-operators: $(JAR) $(VENV)/.ready ## measure join operators against the cos
 
 bench-footers: $(JAR) $(VENV)/.ready ## measure how long footers take: SF
 	$(PY) -m benchmarks.footers --sf $(SF)
+
+bench-estimates: $(TEST_JAR) ## compare estimated with true rows: SF, QUERIES, SUITE, ANALYZED=1
+	$(PY) -m benchmarks.estimates --suite $(SUITE) --sf $(SF) --queries $(QUERIES) $(if $(ANALYZED),--analyzed)
+
+$(TEST_JAR): $(JAR) $(shell find benchmarks/scala tests/scala -name '*.scala')
+	SPARK=$(SPARK) $(SBT) Test/package
+	@touch $@
 
 clean: ## remove what the build made (not the environments, not the data)
 	rm -rf target project/target project/project python/selinger/jars python/dist

@@ -50,7 +50,10 @@ lazy val selinger = (project in file("."))
     Test / unmanagedJars := (Compile / unmanagedJars).value,
     Compile / unmanagedSourceDirectories ++=
       line.value.shims.map(folder => baseDirectory.value / "src" / "main" / folder),
-    Test / unmanagedSourceDirectories := Seq(baseDirectory.value / "tests" / "scala"),
+    // The Scala side of the benchmarks goes with the tests: checked like them, and in no jar of ours.
+    Test / unmanagedSourceDirectories :=
+      Seq(baseDirectory.value / "tests" / "scala", baseDirectory.value / "benchmarks" / "scala"),
+    Test / packageBin / artifactPath := target.value / "selinger-tests.jar",
     Test / unmanagedResourceDirectories := Seq(baseDirectory.value / "tests" / "resources"),
     libraryDependencies ++= Seq(
       "org.scalatest" %% "scalatest" % "3.2.19" % Test,

@@ -1,7 +1,7 @@
 """
-TPC-DS and TPC-H data as Parquet, at any scale factor, in bounded memory.
+TPC-DS, TPC-H and our own skewed data as Parquet, at any scale factor, in bounded memory.
 
-DuckDB's extension generates into a database file on disk, from which every table is copied to
+DuckDB generates into a database file on disk, from which every table is copied to
 Parquet in slices of its row order. So the files are the same on every machine, whatever its number
 of threads, and a fact table stays roughly ordered by date, as data that arrives day by day is.
 
@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks import skewed
 from benchmarks.duck import SUITES, connect
 from benchmarks.kept import MARKER, clear_left_over, expected_marker, read_marker
 from benchmarks.paths import DATA, data_folder, scale_text
@@ -65,7 +66,7 @@ def generate(connection: duckdb.DuckDBPyConnection, suite: str, scale: float) ->
     connection : duckdb.DuckDBPyConnection
         A connection with the suite's extension.
     suite : str
-        ``tpcds`` or ``tpch``.
+        ``tpcds``, ``tpch`` or ``skewed``.
     scale : float
         Scale factor.
 
@@ -76,6 +77,9 @@ def generate(connection: duckdb.DuckDBPyConnection, suite: str, scale: float) ->
     >>> connection.sql("select count(*) from nation").fetchone()
     (25,)
     """
+    if suite == "skewed":
+        connection.execute(skewed.tables_sql(scale))
+        return
     if suite == "tpcds":
         connection.execute(f"CALL dsdgen(sf = {scale_text(scale)})")
         return
@@ -140,7 +144,7 @@ def make(
     Parameters
     ----------
     suite : str
-        ``tpcds`` or ``tpch``.
+        ``tpcds``, ``tpch`` or ``skewed``.
     scale : float
         Scale factor.
     root : pathlib.Path
@@ -173,7 +177,8 @@ def make(
         work = temp / "work"
         work.mkdir()
         say(f"{folder.name}: generating")
-        connection = connect(suite, str(work / "data.duckdb"), memory, temp=work / "spill")
+        extension = suite if suite in SUITES else None
+        connection = connect(extension, str(work / "data.duckdb"), memory, temp=work / "spill")
         with heartbeat("generating", work):
             generate(connection, suite, scale)
         say(f"{folder.name}: generated in {time.monotonic() - start:.0f} s, writing Parquet")
@@ -217,7 +222,7 @@ def main(arguments: list[str] | None = None) -> int:
     0
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.data", description=__doc__)
-    parser.add_argument("--suite", choices=SUITES, default="tpcds")
+    parser.add_argument("--suite", choices=(*SUITES, "skewed"), default="tpcds")
     parser.add_argument("--sf", type=float, default=1.0, help="scale factor")
     parser.add_argument("--memory", default="4GB", help="memory that DuckDB may use")
     parser.add_argument("--force", action="store_true", help="make it again")

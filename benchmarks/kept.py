@@ -10,6 +10,8 @@ from typing import Any
 
 import duckdb
 
+from benchmarks import skewed
+
 LAYOUT = 1
 MARKER = "_complete.json"
 
@@ -21,21 +23,22 @@ def expected_marker(suite: str, scale: float) -> dict[str, Any]:
     Parameters
     ----------
     suite : str
-        ``tpcds`` or ``tpch``.
+        ``tpcds``, ``tpch`` or ``skewed``.
     scale : float
         Scale factor.
 
     Returns
     -------
     dict
-        Suite, scale, DuckDB version and layout number.
+        Suite, scale, DuckDB version, layout number, and the definition of tables of our own.
 
     Examples
     --------
     >>> expected_marker("tpcds", 1)["layout"]
     1
     """
-    return {"suite": suite, "scale": scale, "duckdb": duckdb.__version__, "layout": LAYOUT}
+    marker = {"suite": suite, "scale": scale, "duckdb": duckdb.__version__, "layout": LAYOUT}
+    return {**marker, "definition": skewed.digest()} if suite == "skewed" else marker
 
 
 def read_marker(folder: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
+from benchmarks import skewed
 from benchmarks.chart import ratio_chart
 from benchmarks.client import Client
 from benchmarks.compare import OTHER_ENGINE, SAME_ENGINE, compare_rows, same_keys
@@ -21,6 +22,8 @@ from benchmarks.judge import Answer, judge, sum_up_answers
 from benchmarks.jvm import operator_counts, wanted_metrics
 from benchmarks.plantext import operator_change, read_plan, side_by_side
 from benchmarks.profiles import COMMON, make_profile, public_text
+from benchmarks.qerror import estimates_table, percentile, q_error
+from benchmarks.qerror import summarise as summarise_estimates
 from benchmarks.queries import choose, load_queries, to_spark, tokens, without_limit
 from benchmarks.report import page
 from benchmarks.state import State, configuration_key
@@ -473,3 +476,52 @@ def test_paths_of_this_machine_stay_here() -> None:
     from benchmarks.paths import ROOT
 
     assert public_text(f"file:{ROOT}/x") == "file:./x"
+
+
+# ---- estimates
+
+
+def test_the_q_error_is_a_factor_in_either_direction() -> None:
+    assert q_error(10, 100) == q_error(100, 10) == 10
+    assert q_error(0, 0) == q_error(0.01, 1) == 1
+    assert q_error(None, 5) == float("inf")
+
+
+def test_percentiles_are_values_that_occur() -> None:
+    values = [float(n) for n in range(1, 21)]
+    assert [percentile(values, share) for share in (0.05, 0.5, 0.9, 0.95, 1)] == [1, 10, 18, 19, 20]
+    assert percentile([], 0.5) is None
+
+
+def test_sub_plans_are_summed_up_by_joins() -> None:
+    rows: list[dict[str, Any]] = [
+        {"joins": 0, "rows": 10, "selinger": 10, "selinger_bound": 5, "stock": 1000},
+        {"joins": 3, "rows": 10, "selinger": 200, "selinger_bound": 10, "stock": 10},
+        {"joins": 9, "rows": 10, "selinger": 20, "stock": None},
+        {"joins": 9, "selinger": 20},
+    ]
+    summary = summarise_estimates(rows, ["selinger", "stock"])
+    assert (summary["sub_plans"], summary["not_counted"]) == (3, 1)
+    assert summary["median_q_error"] == 2
+    assert summary["share_off_10x_3_joins"] == 0.5
+    assert summary["share_off_10x_3_joins_stock"] == 0.5
+    assert summary["above_bound"] == 1
+    assert summary["tables"]["selinger"]["4+"]["count"] == 1
+    assert summary["tables"]["stock"]["4+"]["median"] is None
+    assert "none" in estimates_table(summary)
+
+
+def test_the_skewed_data_is_what_its_queries_ask_for() -> None:
+    queries = skewed.load_queries()
+    assert list(queries) == [f"q{number:02d}" for number in range(1, 15)]
+    connection = duckdb.connect()
+    connection.execute(skewed.tables_sql(0.01))
+    tables = {
+        name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    }
+    assert tables == {"customer", "product", "orders", "line", "event"}
+    top = connection.execute(
+        "SELECT max(n) / avg(n) FROM (SELECT count(*) n FROM orders GROUP BY o_customer)"
+    ).fetchone()
+    assert top is not None
+    assert top[0] > 5

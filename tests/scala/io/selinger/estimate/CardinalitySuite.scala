@@ -118,18 +118,193 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(rows(joined(ExistenceJoin(exists))) == 10000)
   }
 
+  // ---- keys of joins ------------------------------------------------------------------------
+
+  private val colours = counted(100, a = evenly(0, 99), b = evenly(0, 9))
+
+  private def joinedWith(right: Relation, left: LogicalPlan, kind: JoinType = Inner)(
+      filter: Expression
+  ): LogicalPlan = {
+    val key = left.output.head === right.a
+    Join(left, right.plan.where(filter), kind, Some(key), JoinHint.NONE)
+  }
+
+  test("a tenth of a dimension keeps a tenth of the facts, however few of these are left") {
+    val few = fact.plan.where(fact.b < 100.0)
+    val plan = joinedWith(colours, few)(colours.b === 3.0)
+    assert(math.abs(Estimates.estimate(plan, fact, colours).get.rows.value - 10) < 0.5)
+  }
+
+  test("keys meet where their ranges overlap") {
+    val far = counted(100, a = evenly(90, 189))
+    val result = Estimates.estimate(joined(Inner, fact, far), fact, far).get
+    // A tenth of the facts, each with the one partner that its key has.
+    assert(math.abs(result.rows.value - 1000) < 1)
+    val key = result.columns(far.a.exprId)
+    assert(key.min.contains(90.0) && key.max.contains(99.0) && key.distinct.exists(_ < 11))
+  }
+
+  test("ranges that do not meet leave a row, not nothing") {
+    val apart = counted(100, a = evenly(500, 599))
+    val result = Estimates.estimate(joined(Inner, fact, apart), fact, apart).get
+    assert(result.rows.value >= 1 && result.rows.value < 10)
+    assert(Estimates.problem(result).isEmpty)
+  }
+
+  test("a filter on a dimension is taken to choose what the facts have") {
+    // A calendar of 10,000 days, and sales of 1,000 of them.
+    val calendar = counted(10000, a = evenly(0, 9999), b = evenly(0, 99))
+    val sales = counted(100000, a = evenly(5000, 5999))
+    val year = joinedWith(calendar, sales.plan)(calendar.b === 50.0)
+    assert(math.abs(Estimates.estimate(year, calendar, sales).get.rows.value - 10000) < 100)
+    val all = joinedWith(calendar, sales.plan)(calendar.b >= 0.0)
+    assert(math.abs(Estimates.estimate(all, calendar, sales).get.rows.value - 100000) < 1000)
+  }
+
+  test("several keys have at most as many combinations as their relation has rows") {
+    val sold = counted(10000, a = evenly(0, 999), b = evenly(0, 999))
+    val returned = counted(500, a = evenly(0, 999), b = evenly(0, 999))
+    val keys = And(sold.a === returned.a, sold.b === returned.b)
+    val plan = Join(sold.plan, returned.plan, Inner, Some(keys), JoinHint.NONE)
+    assert(math.abs(Estimates.estimate(plan, sold, returned).get.rows.value - 500) < 1)
+  }
+
+  test("semi and anti joins keep rows by the keys that the other side still has") {
+    def reduced(kind: JoinType) =
+      Estimates.estimate(joinedWith(colours, fact.plan, kind)(colours.b === 3.0), fact, colours)
+    assert(math.abs(reduced(LeftSemi).get.rows.value - 1000) < 10)
+    assert(math.abs(reduced(LeftAnti).get.rows.value - 9000) < 10)
+    assert(reduced(LeftAnti).get.high == 10000)
+  }
+
+  test("an outer join expects nulls where a row has no partner, and is certain of none") {
+    val padded = joinedWith(colours, fact.plan, LeftOuter)(colours.b === 3.0)
+    def left(condition: Expression) =
+      Estimates.estimate(padded.where(condition), fact, colours).get
+    assert(math.abs(left(colours.a.isNull).rows.value - 9000) < 100)
+    assert(math.abs(left(colours.a.isNotNull).rows.value - 1000) < 100)
+    assert(left(colours.a.isNull).high >= 10000 && left(colours.a.isNotNull).high >= 10000)
+  }
+
+  test("nulls find each other by a null-safe key only") {
+    val half = counted(1000, a = evenly(0, 9, nulls = 0.5))
+    val safe = Some(half.a <=> dim.a)
+    val plan = Join(half.plan, dim.plan, Inner, safe, JoinHint.NONE)
+    val equal = Estimates.estimate(joined(Inner, half), half, dim).get.rows.value
+    assert(Estimates.estimate(plan, half, dim).get.rows.value > equal)
+  }
+
+  test("columns lose the values that no joined row has") {
+    val plan = joinedWith(colours, fact.plan)(colours.b === 3.0)
+    val result = Estimates.estimate(plan, fact, colours).get
+    assert(result.columns(fact.a.exprId).distinct.exists(d => d > 9 && d < 11))
+    assert(result.columns(fact.b.exprId).distinct.exists(_ <= 1000.5))
+    assert(result.columns(colours.b.exprId).distinct.contains(1.0))
+  }
+
+  test("a condition beside the keys is estimated on the columns of both sides") {
+    val low = And(fact.a === colours.a, fact.b < 1000.0)
+    val plan = Join(fact.plan, colours.plan, Inner, Some(low), JoinHint.NONE)
+    assert(math.abs(Estimates.estimate(plan, fact, colours).get.rows.value - 1000) < 10)
+  }
+
+  test("alternatives that were pushed into both sides take their share once") {
+    val cases = Seq((1, 2.0), (3, 4.0)).map { case (x, y) =>
+      And(fact.b < x * 100.0, colours.b === y)
+    }
+    val left = fact.plan.where(Or(fact.b < 100.0, fact.b < 300.0))
+    val right = colours.plan.where(Or(colours.b === 2.0, colours.b === 4.0))
+    val condition = And(fact.a === colours.a, Or(cases.head, cases.last))
+    val without = Join(left, right, Inner, Some(fact.a === colours.a), JoinHint.NONE)
+    val plan = Join(left, right, Inner, Some(condition), JoinHint.NONE)
+    val (all, some) = (
+      Estimates.estimate(without, fact, colours).get.rows.value,
+      Estimates.estimate(plan, fact, colours).get.rows.value
+    )
+    assert(some < all && some > all / 4)
+  }
+
+  test("keys that identify no row: between independence and containment") {
+    val weeks = counted(10000, a = evenly(0, 999), b = evenly(0, 99))
+    val others = counted(10000, a = evenly(0, 999), b = evenly(0, 99))
+    val plan = Join(
+      weeks.plan.where(weeks.b === 7.0).groupBy(weeks.a)(weeks.a),
+      others.plan.where(others.b === 7.0).groupBy(others.a)(others.a),
+      Inner,
+      Some(weeks.a === others.a),
+      JoinHint.NONE
+    )
+    val rows = Estimates.estimate(plan, weeks, others).get.rows.value
+    // A hundred of a thousand weeks on both sides: ten of them meet, or all.
+    assert(rows > 15 && rows < 80)
+  }
+
+  // ---- groups -------------------------------------------------------------------------------
+
+  test("columns of a dimension have at most as many combinations as it has rows") {
+    val wide = joinedWith(colours, fact.plan)(colours.b >= 0.0)
+    val groups = wide.groupBy(colours.a, colours.b, colours.s)(colours.a)
+    assert(Estimates.estimate(groups, fact, colours).get.rows.value <= 100)
+  }
+
+  test("few rows leave combinations of independent columns empty") {
+    val few = joinedWith(colours, fact.plan)(colours.b === 3.0)
+    val groups = few.groupBy(fact.b, colours.a)(fact.b)
+    assert(Estimates.estimate(groups, fact, colours).get.rows.value <= 1000.5)
+  }
+
+  test("each grouping set has groups of its own") {
+    val (a, b) = (AttributeReference("a", IntegerType)(), AttributeReference("b", DoubleType)())
+    val gid = AttributeReference("spark_grouping_id", LongType)()
+    val blank = (kind: DataType) => Literal(null, kind)
+    val copies = Expand(
+      Seq(
+        Seq(colours.a, colours.b, Literal(0L)),
+        Seq(colours.a, blank(DoubleType), Literal(1L)),
+        Seq(blank(IntegerType), blank(DoubleType), Literal(3L))
+      ),
+      Seq(a, b, gid),
+      colours.plan
+    )
+    val groups = copies.groupBy(a, b, gid)(a)
+    // 100 rows have 100 combinations at most, 100 values of a, and the total.
+    assert(math.abs(Estimates.estimate(groups, colours).get.rows.value - 201) < 1)
+  }
+
+  test("the first rows of each group are as many as there are groups, times that") {
+    val number = WindowExpression(
+      RowNumber(),
+      WindowSpecDefinition(
+        Seq(fact.a),
+        Seq(fact.b.asc),
+        SpecifiedWindowFrame(RowFrame, UnboundedPreceding, CurrentRow)
+      )
+    ).as("n")
+    val ranks = Window(Seq(number), Seq(fact.a), Seq(fact.b.asc), fact.plan)
+    assert(math.abs(rows(ranks.where(number.toAttribute <= 3)) - 300) < 5)
+    val limited = WindowGroupLimit(Seq(fact.a), Seq(fact.b.asc), RowNumber(), 3, fact.plan)
+    assert(rows(limited) == 300 && estimate(limited).bound.contains(10000.0))
+  }
+
   // ---- other operators ----------------------------------------------------------------------
 
-  test("a projection carries columns through aliases and widening casts, and no further") {
-    val renamed = fact.plan.select(
-      fact.a.as("x"),
-      fact.a.cast(LongType).as("wide"),
-      fact.b.cast(IntegerType).as("narrow"),
-      (fact.a + 1).as("computed")
-    )
+  test("a projection carries columns through aliases and widening casts") {
+    val renamed = fact.plan.select(fact.a.as("x"), fact.a.cast(LongType).as("wide"))
     val columns = renamed.output.map(column => estimate(renamed).columns.get(column.exprId))
+    assert(columns.forall(_.flatMap(_.distinct).contains(100.0)))
+    assert(columns.forall(_.flatMap(_.max).contains(99.0)))
+  }
+
+  test("a function of a column has as many values at most, and no range unless it keeps one") {
+    val computed = fact.plan.select(
+      fact.a.cast(ByteType).as("narrow"),
+      (fact.a + 1).as("moved"),
+      Rand(Literal(1L)).as("random")
+    )
+    val columns = computed.output.map(column => estimate(computed).columns.get(column.exprId))
     assert(columns.take(2).forall(_.flatMap(_.distinct).contains(100.0)))
-    assert(columns.drop(2).forall(_.flatMap(_.distinct).isEmpty))
+    assert(columns.head.flatMap(_.max).isEmpty && columns(1).flatMap(_.max).contains(100.0))
+    assert(columns(2).isEmpty)
   }
 
   test("an aggregate returns a row a group, and one without keys just one") {

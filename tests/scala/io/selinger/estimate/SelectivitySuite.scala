@@ -6,6 +6,7 @@ import io.selinger.testing.Estimates
 import io.selinger.testing.Estimates.evenly
 import org.apache.spark.sql.catalyst.dsl.expressions._
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation
 import org.apache.spark.sql.types._
 import org.scalactic.{Equality, TolerantNumerics}
 import org.scalatest.funsuite.AnyFunSuite
@@ -112,7 +113,9 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("OR adds what both keep, and no more than everything") {
     val either = share((a < 25) || (a > 90))
-    assert(either > share(a < 25) && either < share(a < 25) + share(a > 90))
+    assert(either > share(a < 25) && either <= share(a < 25) + share(a > 90))
+    val both = share((a < 50) || (b >= 5.0))
+    assert(both > share(a < 50) && both < share(a < 50) + share(b >= 5.0))
     assert(share((a >= 0) || (b >= 0.0)) <= 1.0)
   }
 
@@ -157,7 +160,8 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       12,
       2
     )) < Literal(Decimal("25.00"))).rows.value / 1000 === 0.25)
-    assert(Selectivity.of(a.cast(StringType) === "5", input).origin == Origin.Default)
+    // As a text it has no place there, but no more values either.
+    assert(share(a.cast(StringType) === "5") === 0.01)
   }
 
   test("an axis from minus to plus infinity breaks nothing") {
@@ -178,6 +182,72 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
         val left = Selectivity.filter(endless.estimate.get, Seq(predicate))
         assert(Estimates.problem(left).isEmpty && left.rows.value > 0)
     }
+  }
+
+  test("whole numbers have both ends of a range") {
+    assert(share(a <= 0) === 0.01)
+    assert(filtered(a >= 1, a <= 3).rows.value / 1000 === 0.03)
+    assert(filtered(a > 1, a < 3).rows.value / 1000 === 0.01)
+  }
+
+  test("an expression has the range of its column, moved") {
+    assert(share((a + 10) < 20) === 0.1)
+    assert(share((a * 2) >= 100) === 0.5)
+    assert(share((Literal(100) - a) > 90) === 0.1)
+  }
+
+  test("literals outside of the range find nothing") {
+    assert(share(a.in(1, 200, 300)) === 0.01)
+    assert(share(a.in(200, 300)) > 0)
+  }
+
+  test("columns are compared by their ranges") {
+    val c = Estimates.counted(
+      1000,
+      a = evenly(0, 99),
+      b = ColumnStatistics(Some(0.0), Some(0.0), Some(198.0))
+    )
+    def of(predicate: Expression) = Selectivity.of(predicate, c.estimate.get)
+    assert(of(c.a.cast(DoubleType) < c.b).expected === 0.75)
+    assert(of(c.b > c.a.cast(DoubleType)).expected === 0.75)
+    assert(of(c.b < c.a.cast(DoubleType)).expected === 0.25)
+    assert(of(c.b < c.a.cast(DoubleType)).high == 1.0)
+    assert(of(c.s < c.s).origin == Origin.Default)
+  }
+
+  test("one uniform value is below another as often as their ranges say") {
+    assert(ColumnComparison.probability(0, 1, 2, 3) == 1.0)
+    assert(ColumnComparison.probability(2, 3, 0, 1) == 0.0)
+    assert(ColumnComparison.probability(0, 10, 0, 10) === 0.5)
+    assert(ColumnComparison.probability(0, 10, 4, 4) === 0.4)
+    assert(ColumnComparison.probability(4, 4, 0, 10) === 0.6)
+  }
+
+  test("a column that equals one value has nothing more to lose") {
+    assert(filtered(a === 5, a.in(4, 5), !(a === 6), a.isNotNull).rows.value === 10.0)
+    assert(filtered(s === "x", s.in("x", "y")).rows.value === filtered(s === "x").rows.value)
+  }
+
+  test("two ends that a subquery finds enclose less than one") {
+    val end = ScalarSubquery(OneRowRelation())
+    val between = Selectivity.all(Seq(a >= end, a <= end), input).expected
+    assert(between < Selectivity.all(Seq(a >= end), input).expected / 3 && between > 0)
+  }
+
+  test("longer texts are rarer") {
+    assert(share(s.startsWith("abc")) == share(s.startsWith("a")))
+    assert(share(s.contains("abcdef")) < share(s.contains("abc")))
+  }
+
+  test("NOT keeps no nulls either") {
+    assert(share(!(b < 5.0)) === 0.25)
+    assert(share(!b.isNull) === 0.5)
+  }
+
+  test("IS NOT NULL leaves no nulls, and a list no more values than it has") {
+    assert(filtered(b.isNotNull).columns(b.exprId).nullFraction.contains(0.0))
+    assert(filtered(s === "x").columns(s.exprId).distinct.contains(1.0))
+    assert(filtered(s.in("x", "y")).columns(s.exprId).distinct.contains(2.0))
   }
 
   test("survivors of random thinning: never more than there were, never less than one") {

@@ -3,8 +3,6 @@ package io.selinger.estimate
 import io.selinger.core.{Origin, PlanningPass, Quantity}
 import io.selinger.stats.ColumnStatistics
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
-import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
 
 /**
@@ -27,9 +25,12 @@ final class CardinalityEstimator(
     case Filter(condition, source: LeafNode) =>
       val predicates = Selectivity.conjuncts(condition)
       leaf(source, predicates).map { case (input, applied) =>
-        Selectivity.filter(input, predicates.filterNot(applied.contains))
+        Selectivity.filter(
+          input.asRelation(source.output),
+          predicates.filterNot(applied.contains)
+        )
       }
-    case source: LeafNode => leaf(source, Nil).map(_._1)
+    case source: LeafNode => leaf(source, Nil).map(_._1.asRelation(source.output))
     case Filter(condition, child) =>
       estimate(child).map(Selectivity.filter(_, Selectivity.conjuncts(condition)))
     case project: Project => estimate(project.child).map(projected(_, project.projectList))
@@ -60,10 +61,29 @@ final class CardinalityEstimator(
           )
       }
     case generate: Generate => estimate(generate.child).map(generated(_, generate))
-    case window: Window => estimate(window.child).map(_.copy(measuredRowBytes = None))
+    case window: Window => estimate(window.child).map(ranked(_, window))
+    case limit: WindowGroupLimit =>
+      estimate(limit.child).map { input =>
+        val groups = Combinations.of(limit.partitionSpec, input)
+        val most = math.min(input.rows.value, groups.count * limit.limit)
+        input.withRows(
+          Quantity(most, input.rows.origin.worse(originOf(groups))),
+          input.high,
+          input.bound
+        )
+      }
+    case Intersect(left, right, _) =>
+      for (l <- estimate(left); r <- estimate(right)) yield {
+        val rows = math.min(l.rows.value, r.rows.value)
+        l.withRows(Quantity(rows, l.rows.origin.worse(r.rows.origin)), l.high, l.bound)
+      }
+    case Except(left, _, _) =>
+      estimate(left).map(l =>
+        l.withRows(Quantity(l.rows.value, l.rows.origin.worse(Origin.Default)), l.high, l.bound)
+      )
     // A local limit holds for each partition, of which there may be any number.
     case unary @ (_: LocalLimit | _: Sort | _: RepartitionOperation | _: SubqueryAlias | _: View | _: GlobalLimit |
-        _: WithWindowDefinition | _: ReturnAnswer | _: RebalancePartitions | _: WindowGroupLimit) =>
+        _: WithWindowDefinition | _: ReturnAnswer | _: RebalancePartitions) =>
       estimate(unary.children.head)
     case other => unknownOperator(other)
   }
@@ -84,52 +104,109 @@ final class CardinalityEstimator(
 
   private def projected(input: PlanEstimate, list: Seq[NamedExpression]): PlanEstimate = {
     val columns = list.flatMap { named =>
-      val (value, shown) = named match {
-        case Alias(child, _) => (child, input.column(child))
-        case attribute => (attribute, input.column(attribute))
-      }
-      val computed = ValueWidth
-        .of(value, input.columns)
-        .filter(_ > 0)
-        .map(width => ColumnStatistics(averageBytes = Some(width)))
-      shown.orElse(computed).map(named.exprId -> _)
+      val value = valueOf(named)
+      val shown = input.column(value)
+      val width = ValueWidth.of(value, input.columns).filter(_ > 0)
+      val columns = shown.getOrElse(ColumnStatistics())
+      val sized = columns.copy(averageBytes = columns.averageBytes.orElse(width))
+      Option.when(sized != ColumnStatistics())(named.exprId -> sized)
     }
     // A projection that keeps all columns as they are keeps the measured width.
     val same = list.forall(_.isInstanceOf[Attribute]) && list.size == input.columns.size
     input.copy(
       columns = columns.toMap,
-      measuredRowBytes = if (same) input.measuredRowBytes else None
+      measuredRowBytes = if (same) input.measuredRowBytes else None,
+      domains = list.flatMap(named => input.domain(valueOf(named)).map(named.exprId -> _)).toMap,
+      padded = list
+        .flatMap(named =>
+          PlanEstimate
+            .columnOf(valueOf(named))
+            .flatMap(column => input.padded.get(column.exprId))
+            .map(named.exprId -> _)
+        )
+        .toMap
     )
+  }
+
+  private def valueOf(named: NamedExpression): Expression = named match {
+    case Alias(child, _) => child
+    case attribute => attribute
   }
 
   private def grouped(aggregate: Aggregate): Option[PlanEstimate] =
     if (aggregate.groupingExpressions.isEmpty) Some(PlanEstimate.exactly(1, Origin.Exact))
     else
       estimate(aggregate.child).map { input =>
-        val groups = projected(
-          groupRows(input, aggregate.groupingExpressions),
+        val keys = aggregate.groupingExpressions
+        val groups = aggregate.child match {
+          case expand: Expand => estimate(expand.child).map(groupingSets(expand, keys, _))
+          case _ => None
+        }
+        projected(
+          groupRows(input, keys, groups.getOrElse(Combinations.of(keys, input))),
           aggregate.aggregateExpressions
-        )
-        groups.copy(measuredRowBytes = None)
+        ).copy(measuredRowBytes = None)
       }
 
   private def distinctRows(input: PlanEstimate, output: Seq[Attribute]): PlanEstimate =
-    groupRows(input, output)
+    groupRows(input, output, Combinations.of(output, input))
+
+  /**
+   * Groups of all grouping sets (or of distinct aggregates, which Spark makes from the same
+   * operator): each copy of the rows has groups of its own, by the keys that it does not blank.
+   */
+  private def groupingSets(
+      expand: Expand,
+      keys: Seq[Expression],
+      source: PlanEstimate
+  ): Combinations = {
+    val sets = expand.projections.map { projection =>
+      val values = expand.output.map(_.exprId).zip(projection).toMap
+      Combinations.of(
+        keys.map(_.transform {
+          case column: Attribute => values.getOrElse(column.exprId, column)
+        }),
+        source
+      )
+    }
+    Combinations(sets.map(_.count).sum, sets.forall(_.known))
+  }
+
+  private def originOf(groups: Combinations): Origin =
+    if (groups.known) Origin.Derived else Origin.Default
 
   /** One row a combination of `keys`; at most the input's rows, which is also the cautious guess. */
-  private def groupRows(input: PlanEstimate, keys: Seq[Expression]): PlanEstimate = {
-    val counts = keys.filterNot(_.foldable).map(input.distinct)
-    val known = counts.flatten.product
-    val unknown = counts.count(_.isEmpty)
-    // Of a key without statistics, Spark's users group by one value in ten rows, say.
-    val expected =
-      if (unknown == 0) known else math.max(known, input.rows.value * 0.1)
-    val origin = if (unknown == 0) Origin.Derived else Origin.Default
-    input.withRows(
-      Quantity(math.min(expected, input.rows.value), input.rows.origin.worse(origin)),
-      input.high,
-      input.bound
-    )
+  private def groupRows(
+      input: PlanEstimate,
+      keys: Seq[Expression],
+      groups: Combinations
+  ): PlanEstimate = {
+    val rows = math.max(1.0, math.min(groups.count, input.rows.value))
+    val counted = keys.flatMap(PlanEstimate.columnOf).map { key =>
+      val column = input.columns.getOrElse(key.exprId, ColumnStatistics())
+      // The groups of a single key are its values.
+      val values = if (keys.size == 1) Some(rows) else column.distinct.map(math.min(_, rows))
+      key.exprId -> column.copy(distinct = values)
+    }
+    input
+      .copy(columns = input.columns ++ counted)
+      .withRows(
+        Quantity(rows, input.rows.origin.worse(originOf(groups))),
+        input.high,
+        input.bound
+      )
+  }
+
+  /** Ranks count up to the rows of a partition, of which each is taken to have as many. */
+  private def ranked(input: PlanEstimate, window: Window): PlanEstimate = {
+    val partitions = Combinations.of(window.partitionSpec, input).count
+    val most = math.max(1.0, input.rows.value / partitions)
+    val rank = ColumnStatistics(Some(0.0), Some(1.0), Some(most), Some(most))
+    val ranks = window.windowExpressions.collect {
+      case alias @ Alias(WindowExpression(_: RankLike | _: RowNumberLike, _), _) =>
+        alias.exprId -> rank
+    }
+    input.copy(columns = input.columns ++ ranks, measuredRowBytes = None)
   }
 
   private def united(union: Union): Option[PlanEstimate] = {
@@ -153,11 +230,35 @@ final class CardinalityEstimator(
           ),
           math.min(PlanEstimate.most, parts.map(_.high).sum),
           if (bounds.forall(_.isDefined)) Some(bounds.flatten.sum) else None,
-          columns.toMap
+          columns.toMap,
+          domains = unitedDomains(union, parts),
+          sources = Map(unionOf(union) -> parts.map(_.rows.value).sum)
         )
       )
     }
   }
+
+  /** A union is a relation of its own: no leaf's number is negative. */
+  private def unionOf(union: Union): Long = -1L - union.output.headOption.fold(0L)(_.exprId.id)
+
+  private def unitedDomains(union: Union, parts: Seq[PlanEstimate]): Map[ExprId, Domain] =
+    union.output.zipWithIndex.flatMap { case (column, i) =>
+      val sources = union.children.zip(parts).map { case (child, part) =>
+        part.domain(child.output(i))
+      }
+      if (sources.exists(_.isEmpty)) None
+      else {
+        val values = sources.flatten.map(_.values)
+        val most = if (values.forall(_.isDefined)) values.flatten.maxOption else None
+        Some(column.exprId -> Domain(most, sources.flatten.map(_.rows).sum, unionOf(union)))
+      }
+    }.toMap
+
+  /** The parts of one column usually draw from one domain, unless each is a literal. */
+  private def unitedDistinct(parts: Seq[ColumnStatistics], counts: Seq[Double]): Double =
+    if (counts.exists(_ > 1)) counts.max
+    else if (parts.forall(_.min.isDefined)) parts.flatMap(_.min).distinct.size.toDouble
+    else parts.size.toDouble
 
   private def unitedColumn(parts: Seq[(Double, ColumnStatistics)]): ColumnStatistics = {
     val rows = math.max(1.0, parts.map(_._1).sum)
@@ -171,8 +272,7 @@ final class CardinalityEstimator(
       nullFraction = average(_.nullFraction),
       min = all(_.min).map(_.min),
       max = all(_.max).map(_.max),
-      // The parts of one column usually draw from one domain.
-      distinct = all(_.distinct).map(_.max),
+      distinct = all(_.distinct).map(unitedDistinct(parts.map(_._2), _)),
       averageBytes = average(_.averageBytes)
     )
   }
@@ -212,148 +312,5 @@ final class CardinalityEstimator(
         PlanEstimate.most,
         None
       )
-  }
-}
-
-/** Rows out of joins. */
-object JoinEstimator {
-
-  private val assumedResidual = 1.0 / 3
-
-  def estimate(
-      join: Join,
-      leftRows: Option[PlanEstimate],
-      rightRows: Option[PlanEstimate]
-  ): Option[PlanEstimate] =
-    for (left <- leftRows; right <- rightRows) yield {
-      val matches = inner(join, left, right)
-      join.joinType match {
-        case _: InnerLike => matches
-        case LeftOuter | LeftSingle => outer(matches, Seq(left), padded = Seq(right))
-        case RightOuter => outer(matches, Seq(right), padded = Seq(left))
-        case FullOuter => outer(matches, Seq(left, right), padded = Seq(left, right))
-        case LeftSemi => reduced(left, matches, semi = true)
-        case LeftAnti => reduced(left, matches, semi = false)
-        case _: ExistenceJoin => left.copy(measuredRowBytes = None)
-        case _ => matches
-      }
-    }
-
-  /** Pairs of rows that satisfy the condition, whatever the type of the join. */
-  def inner(join: Join, left: PlanEstimate, right: PlanEstimate): PlanEstimate = {
-    val product = math.min(PlanEstimate.most, left.rows.value * right.rows.value)
-    val inputs = left.rows.origin.worse(right.rows.origin)
-    val (rows, origin, residual) = join match {
-      case ExtractEquiJoinKeys(_, leftKeys, rightKeys, other, _, _, _, _) =>
-        val (pairs, source) = matches(leftKeys, rightKeys, left, right)
-        (pairs, source, other)
-      case _ => (product, Origin.Default, join.condition)
-    }
-    val kept = residual.map(residualShare).getOrElse(1.0)
-    val (leftKey, rightKey) =
-      (matchedByKey(join, isLeft = true), matchedByKey(join, isLeft = false))
-    val feared = Seq(
-      Some(math.min(PlanEstimate.most, left.high * right.high)),
-      if (rightKey) Some(left.high) else None,
-      if (leftKey) Some(right.high) else None
-    ).flatten.min
-    PlanEstimate(
-      Quantity(0, Origin.Exact),
-      0,
-      None,
-      left.columns ++ right.columns
-    )
-      .withRows(Quantity(rows * kept, inputs.worse(origin)), feared, boundOf(join, left, right))
-  }
-
-  /** Pairs of rows with equal keys, and where that number comes from. */
-  def matches(
-      leftKeys: Seq[Expression],
-      rightKeys: Seq[Expression],
-      left: PlanEstimate,
-      right: PlanEstimate
-  ): (Double, Origin) = {
-    val present = (leftKeys.map(nulls(_, left)) ++ rightKeys.map(nulls(_, right)))
-      .map(1.0 - _)
-      .product
-    val product = math.min(PlanEstimate.most, left.rows.value * right.rows.value)
-    (composite(leftKeys, left), composite(rightKeys, right)) match {
-      case (Some(l), Some(r)) => (product * present / math.max(l, r), Origin.Derived)
-      // Without a count of keys, one side is taken as the other's dimension.
-      case _ => (math.max(left.rows.value, right.rows.value), Origin.Default)
-    }
-  }
-
-  /** Whether a row of the other side is proven to find at most one row of this one. */
-  private def matchedByKey(join: Join, isLeft: Boolean): Boolean = join match {
-    case ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, l, r, _) =>
-      if (isLeft) unique(l, leftKeys) else unique(r, rightKeys)
-    case _ => false
-  }
-
-  /** A join returns no more rows than one side where the other side's keys are proven unique. */
-  private def boundOf(join: Join, left: PlanEstimate, right: PlanEstimate): Option[Double] = {
-    val product = for (l <- left.bound; r <- right.bound) yield l * r
-    val proven = (if (matchedByKey(join, isLeft = false)) left.bound else None).toSeq ++
-      (if (matchedByKey(join, isLeft = true)) right.bound else None)
-    (proven ++ product).minOption
-  }
-
-  private def unique(plan: LogicalPlan, keys: Seq[Expression]): Boolean = {
-    val joined = ExpressionSet(keys)
-    plan.distinctKeys.exists(key => key.nonEmpty && key.subsetOf(joined))
-  }
-
-  private def residualShare(condition: Expression): Double =
-    Selectivity.conjuncts(condition).map(_ => assumedResidual).min
-
-  private def nulls(key: Expression, side: PlanEstimate): Double =
-    side.column(key).flatMap(_.nullFraction).getOrElse(0.0)
-
-  /** Distinct combinations of the keys: at most one a row, and no more than independence allows. */
-  private def composite(keys: Seq[Expression], side: PlanEstimate): Option[Double] = {
-    val counts = keys.map(side.distinct)
-    // One key that is nearly unique settles it, whatever the others are.
-    val settled = counts.flatten.exists(_ >= 0.9 * side.rows.value)
-    if (settled) Some(math.max(1.0, side.rows.value))
-    else if (counts.exists(_.isEmpty)) None
-    else Some(math.max(1.0, math.min(counts.flatten.product, side.rows.value)))
-  }
-
-  /**
-   * Rows of the preserved sides return at least once; how many are padded with nulls on the other
-   * side is not known, so nothing is known of nulls there.
-   */
-  private def outer(
-      matches: PlanEstimate,
-      preserved: Seq[PlanEstimate],
-      padded: Seq[PlanEstimate]
-  ): PlanEstimate = {
-    val bounds = matches.bound +: preserved.map(_.bound)
-    val withNulls = padded.flatMap(_.columns.keys).toSet
-    matches
-      .copy(columns = matches.columns.map {
-        case (id, column) if withNulls(id) => id -> column.copy(nullFraction = None)
-        case other => other
-      })
-      .withRows(
-        Quantity(
-          (matches.rows.value +: preserved.map(_.rows.value)).max,
-          Origin.worst(matches.rows.origin +: preserved.map(_.rows.origin))
-        ),
-        matches.high + preserved.map(_.high).sum,
-        if (bounds.forall(_.isDefined)) Some(bounds.flatten.sum) else None
-      )
-  }
-
-  private def reduced(left: PlanEstimate, matches: PlanEstimate, semi: Boolean): PlanEstimate = {
-    val found = math.min(left.rows.value, matches.rows.value)
-    // What an anti join keeps is a small difference of two guesses; a tenth at least is assumed.
-    val kept = if (semi) found else math.max(left.rows.value - found, left.rows.value * 0.1)
-    left.withRows(
-      Quantity(kept, left.rows.origin.worse(matches.rows.origin)),
-      left.high,
-      left.bound
-    )
   }
 }

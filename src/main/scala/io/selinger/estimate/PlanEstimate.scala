@@ -16,6 +16,10 @@ import org.apache.spark.sql.types.NumericType
  * @param measuredRowBytes width of a row as measured, where these rows exist already
  * @param nullsCounted whether null fractions are counts of just these rows: those of a whole
  *   relation say nothing certain of a part of it, or of rows that a join repeats
+ * @param domains of columns that come from a relation: see [[Domain]]
+ * @param sources rows of each relation (by [[Domain.relation]]) that are left, each counted once
+ *   however often joins repeat it
+ * @param padded expected share of rows in which an outer join has put nulls into a column
  */
 final case class PlanEstimate(
     rows: Quantity,
@@ -23,17 +27,69 @@ final case class PlanEstimate(
     bound: Option[Double],
     columns: Map[ExprId, ColumnStatistics] = Map.empty,
     measuredRowBytes: Option[Double] = None,
-    nullsCounted: Boolean = false
+    nullsCounted: Boolean = false,
+    domains: Map[ExprId, Domain] = Map.empty,
+    sources: Map[Long, Double] = Map.empty,
+    padded: Map[ExprId, Double] = Map.empty
 ) {
 
   require(!rows.value.isNaN && rows.value >= 0 && !rows.value.isInfinite, s"rows = ${rows.value}")
 
+  /** Statistics of a column, or of what an expression makes of one. */
   def column(expression: Expression): Option[ColumnStatistics] =
-    PlanEstimate.columnOf(expression).flatMap(attribute => columns.get(attribute.exprId))
+    PlanEstimate.columnOf(expression) match {
+      case Some(attribute) => columns.get(attribute.exprId)
+      case None => ComputedColumn.of(expression, this)
+    }
+
+  /** The domain of the only column that an expression depends on. */
+  def domain(expression: Expression): Option[Domain] =
+    if (expression.references.size != 1) None
+    else
+      domains.get(expression.references.head.exprId).map { known =>
+        if (PlanEstimate.columnOf(expression).isDefined) known
+        else column(expression).flatMap(_.distinct).fold(known.copy(values = None))(known.atMost)
+      }
+
+  /** This estimate of a relation, as the origin of its columns' values. */
+  def asRelation(output: Seq[Attribute]): PlanEstimate =
+    if (domains.nonEmpty || output.isEmpty) this
+    else {
+      val relation = output.head.exprId.id
+      copy(
+        domains = output
+          .map(c =>
+            c.exprId -> Domain(columns.get(c.exprId).flatMap(_.distinct), rows.value, relation)
+          )
+          .toMap,
+        sources = Map(relation -> rows.value)
+      )
+    }
 
   /** Distinct values of an expression, at most one a row; `None` where nothing bounds them. */
   def distinct(expression: Expression): Option[Double] =
     column(expression).flatMap(_.distinct).map(d => math.max(1.0, math.min(d, rows.value)))
+
+  /** The same rows with no nulls in a column. */
+  def without(nullsOf: Attribute): PlanEstimate = {
+    val known = columns.getOrElse(nullsOf.exprId, ColumnStatistics())
+    copy(
+      columns = columns.updated(nullsOf.exprId, known.copy(nullFraction = Some(0.0))),
+      padded = padded - nullsOf.exprId
+    )
+  }
+
+  /** The same rows with just so many values in a column, and no nulls. */
+  def atMost(column: Attribute, count: Int): PlanEstimate = {
+    val rest = without(nullsOf = column)
+    val known = rest.columns(column.exprId)
+    val distinct = math.max(1.0, math.min(known.distinct.getOrElse(count.toDouble), count.toDouble))
+    rest.copy(
+      columns = rest.columns.updated(column.exprId, known.copy(distinct = Some(distinct))),
+      domains = rest.domains ++
+        rest.domains.get(column.exprId).map(column.exprId -> _.atMost(count.toDouble))
+    )
+  }
 
   /** The same plan with other rows: `high` and `bound` stay consistent with them. */
   def withRows(rows: Quantity, high: Double, bound: Option[Double]): PlanEstimate = {

@@ -1,8 +1,9 @@
 package io.selinger.estimate
 
 import io.selinger.core.{Origin, Quantity}
-import io.selinger.stats.{ColumnStatistics, NumericAxis}
+import io.selinger.stats.ColumnStatistics
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * Share of rows that a predicate keeps.
@@ -23,33 +24,44 @@ final case class Selectivity(expected: Double, high: Double, origin: Origin)
 object Selectivity {
 
   private val keepsAll = Selectivity(1.0, 1.0, Origin.Exact)
+  private val keepsNone = Selectivity(0.0, 0.0, Origin.Exact)
 
   // Assumed where statistics say nothing; System R's values, of 1979, where it had one.
   private val assumedEquality = 0.1
   private val assumedRange = 1.0 / 3
+  private val assumedBetween = 0.05
   private val assumedPattern = 0.1
   private val assumedOther = 0.25
 
-  private def derived(share: Double): Selectivity = Selectivity(clamp(share), 1.0, Origin.Derived)
+  /** What the second, third, … conjunct adds counts as a power of it. */
+  private val damping = 0.75
+
+  private[estimate] def derived(share: Double): Selectivity =
+    Selectivity(clamp(share), 1.0, Origin.Derived)
 
   /** A share of rows that were counted: certain if they are just the rows that were counted. */
   private def counted(share: Double, input: PlanEstimate): Selectivity =
     if (!input.nullsCounted) derived(share)
     else Selectivity(clamp(share), clamp(share), Origin.Derived)
 
-  private def assumed(share: Double): Selectivity = Selectivity(share, 1.0, Origin.Default)
+  private[estimate] def assumed(share: Double): Selectivity =
+    Selectivity(share, 1.0, Origin.Default)
 
   /** `input` after the conjuncts in `predicates`, with its columns' statistics narrowed. */
   def filter(input: PlanEstimate, predicates: Seq[Expression]): PlanEstimate = {
-    val (ranges, others) = Interval.collect(predicates)
-    val parts = ranges.map(_.selectivity(input)) ++ others.map(of(_, input))
-    val total = and(parts)
+    val (ranges, others) = Interval.collect(predicates, input)
+    val total = together(ranges, others, input)
     val kept = input.rows.value * total.expected
-    val narrowed = ranges.foldLeft(input.columns)((columns, range) =>
-      columns.updated(range.column.exprId, range.narrow(input, columns.get(range.column.exprId)))
+    val narrowed = others.foldLeft(ranges.foldLeft(input)((known, range) => range.narrow(known)))(
+      narrow
     )
-    input
-      .copy(columns = scaled(narrowed, input.rows.value, kept))
+    val left = thinned(input, narrowed.columns, kept)
+    left
+      .copy(
+        columns = left.columns ++ thinnedRanges(ranges, input, narrowed, kept),
+        domains = narrowed.domains,
+        padded = narrowed.padded
+      )
       .withRows(
         Quantity(kept, input.rows.origin.worse(total.origin)),
         input.high * total.high,
@@ -57,28 +69,86 @@ object Selectivity {
       )
   }
 
+  /** Columns with an interval: their own predicate has taken its values already. */
+  private def thinnedRanges(
+      ranges: Seq[Interval],
+      input: PlanEstimate,
+      narrowed: PlanEstimate,
+      kept: Double
+  ): Seq[(ExprId, ColumnStatistics)] =
+    for {
+      range <- ranges
+      attribute <- PlanEstimate.columnOf(range.value)
+      column <- narrowed.columns.get(attribute.exprId)
+      before = input.rows.value * range.selectivity(input).expected
+    } yield attribute.exprId ->
+      column.copy(distinct =
+        column.distinct.map(d => if (kept < before) survivors(d, before, kept) else d)
+      )
+
+  /** Selectivity of all of these predicates together. */
+  private[estimate] def all(predicates: Seq[Expression], input: PlanEstimate): Selectivity = {
+    val (ranges, others) = Interval.collect(predicates, input)
+    together(ranges, others, input)
+  }
+
+  private def together(
+      ranges: Seq[Interval],
+      others: Seq[Expression],
+      input: PlanEstimate
+  ): Selectivity = {
+    // Two ends that are known only at run time, such as a subquery's result, enclose a small part.
+    val ends = others.collect { case end @ UnknownEnd(column) => end -> column.exprId }
+    val rest = others.diff(ends.map(_._1))
+    val enclosed = ends.map(_._2).distinct.map { column =>
+      assumed(if (ends.count(_._2 == column) > 1) assumedBetween else assumedRange)
+    }
+    and(ranges.map(_.selectivity(input)) ++ enclosed ++ rest.map(of(_, input)))
+  }
+
+  /** A column's comparison with a value that no column of these rows has. */
+  private object UnknownEnd {
+    def unapply(comparison: BinaryComparison): Option[Attribute] = comparison match {
+      case _: EqualTo | _: EqualNullSafe => None
+      case BinaryComparison(Interval.OnColumn(column), end) if isUnknown(end) => Some(column)
+      case BinaryComparison(end, Interval.OnColumn(column)) if isUnknown(end) => Some(column)
+      case _ => None
+    }
+
+    private def isUnknown(end: Expression): Boolean = end.references.isEmpty && !end.foldable
+  }
+
   /** Selectivity of one predicate. */
   def of(predicate: Expression, input: PlanEstimate): Selectivity = predicate match {
-    case Literal(value: Boolean, _) => if (value) keepsAll else Selectivity(0.0, 0.0, Origin.Exact)
-    case Literal(null, _) => Selectivity(0.0, 0.0, Origin.Exact)
+    case Literal(value: Boolean, _) => if (value) keepsAll else keepsNone
+    case Literal(null, _) => keepsNone
     // Filters that Spark adds at run time have their effect from elsewhere in the plan.
     case _: DynamicPruning | _: BloomFilterMightContain => keepsAll
-    case _: And =>
-      val (ranges, others) = Interval.collect(conjuncts(predicate))
-      and(ranges.map(_.selectivity(input)) ++ others.map(of(_, input)))
-    case Or(left, right) => or(Seq(of(left, input), of(right, input)))
-    case Not(child) => not(of(child, input))
+    case _: And => all(conjuncts(predicate), input)
+    case _: Or => or(disjuncts(predicate), input)
+    case Not(child) => not(child, input)
     case IsNull(child) =>
-      nulls(child, input).map(counted(_, input)).getOrElse(assumed(assumedEquality))
+      nulls(child, input).fold(assumed(assumedEquality)) { share =>
+        if (isCounted(child, input)) counted(share, input) else derived(share)
+      }
     case IsNotNull(child) =>
-      nulls(child, input).map(share => counted(1.0 - share, input)).getOrElse(assumed(1.0))
-    case In(value, list) => in(value, list.size, input)
-    case InSet(value, set) => in(value, set.size, input)
+      nulls(child, input).fold(assumed(1.0)) { share =>
+        if (isCounted(child, input)) counted(1.0 - share, input) else derived(1.0 - share)
+      }
+    case In(value, list) => in(value, list, input)
+    case InSet(value, set) => in(value, set.toSeq.map(Literal(_, value.dataType)), input)
     case EqualTo(left, right) => equality(left, right, input)
     case EqualNullSafe(value, Literal(null, _)) => of(IsNull(value), input)
     case EqualNullSafe(left, right) => equality(left, right, input)
-    case _: BinaryComparison => assumed(assumedRange)
-    case _: StartsWith | _: EndsWith | _: Contains | _: Like | _: RLike => assumed(assumedPattern)
+    case comparison: BinaryComparison => Interval.of(comparison, input) match {
+        case Some(range) => range.selectivity(input)
+        case None => ColumnComparison.of(comparison, input).getOrElse(assumed(assumedRange))
+      }
+    case StartsWith(_, text) => pattern(text, input)
+    case EndsWith(_, text) => pattern(text, input)
+    case Contains(_, text) => pattern(text, input)
+    case _: Like | _: RLike | _: MultiLikeBase => assumed(assumedPattern)
+    case flag: Attribute => input.distinct(flag).fold(assumed(assumedOther))(_ => derived(0.5))
     case _ => assumed(assumedOther)
   }
 
@@ -87,51 +157,137 @@ object Selectivity {
     case other => Seq(other)
   }
 
-  private def equality(left: Expression, right: Expression, input: PlanEstimate): Selectivity = {
-    val counts = Seq(left, right).filterNot(_.foldable).flatMap(input.distinct)
-    if (counts.isEmpty) assumed(assumedEquality) else derived(1.0 / counts.max)
+  private[estimate] def disjuncts(predicate: Expression): Seq[Expression] = predicate match {
+    case Or(left, right) => disjuncts(left) ++ disjuncts(right)
+    case other => Seq(other)
   }
 
-  private def in(value: Expression, size: Int, input: PlanEstimate): Selectivity =
-    input.distinct(value) match {
-      case Some(distinct) => derived(size / distinct)
-      case None => assumed(clamp(size * assumedEquality).min(0.5))
+  private def equality(left: Expression, right: Expression, input: PlanEstimate): Selectivity =
+    (left, right) match {
+      case (_, Literal(null, _)) | (Literal(null, _), _) => keepsNone
+      case _ =>
+        Interval.of(EqualTo(left, right), input).map(_.selectivity(input)).getOrElse {
+          val sides = Seq(left, right).filterNot(_.foldable)
+          val counts = sides.flatMap(input.distinct)
+          if (counts.isEmpty) assumed(assumedEquality)
+          else derived(sides.map(present(_, input)).product / counts.max)
+        }
     }
 
-  private def nulls(expression: Expression, input: PlanEstimate): Option[Double] =
-    input.column(expression).flatMap(_.nullFraction)
+  /** Literals outside of the column's range find nothing; a longer list never keeps less. */
+  private def in(value: Expression, list: Seq[Expression], input: PlanEstimate): Selectivity =
+    input.distinct(value) match {
+      case Some(distinct) =>
+        val range = input.column(value).flatMap(c => for (l <- c.min; h <- c.max) yield (l, h))
+        val inside = list.count {
+          case Interval.AtPlace(place) => range.forall { case (l, h) => place >= l && place <= h }
+          case Literal(null, _) => false
+          case _ => true
+        }
+        derived(
+          math.max(inside / distinct * present(value, input), 1.0 / math.max(1.0, input.rows.value))
+        )
+      case None => assumed(clamp(list.size * assumedEquality).min(0.5))
+    }
 
-  /** Damped: the most selective counts fully, the next by its square root, and so on. */
-  private def and(parts: Seq[Selectivity]): Selectivity =
+  /**
+   * The longer the text that a value must contain, the fewer do: a tenth for up to three
+   * characters, and half of that for each three more.
+   */
+  private def pattern(text: Expression, input: PlanEstimate): Selectivity = text match {
+    case Literal(value: UTF8String, _) =>
+      val beyond = math.max(0, math.min(value.numChars(), 12) - 3) / 3
+      val atLeast = 1.0 / math.max(1.0, input.rows.value)
+      assumed(math.max(atLeast, assumedPattern / (1 << beyond)))
+    case _ => assumed(assumedPattern)
+  }
+
+  private def present(expression: Expression, input: PlanEstimate): Double =
+    1.0 - nulls(expression, input).getOrElse(0.0)
+
+  /** Share of nulls: counted ones, and those that outer joins are expected to have made. */
+  private def nulls(expression: Expression, input: PlanEstimate): Option[Double] = {
+    val known = input.column(expression).flatMap(_.nullFraction)
+    val padded = PlanEstimate.columnOf(expression).flatMap(c => input.padded.get(c.exprId))
+    padded.fold(known)(share => Some(clamp(share + (1.0 - share) * known.getOrElse(0.0))))
+  }
+
+  private def isCounted(expression: Expression, input: PlanEstimate): Boolean =
+    PlanEstimate.columnOf(expression).exists(c => !input.padded.contains(c.exprId))
+
+  /** Damped: the most selective counts fully, each further one as a lower power of itself. */
+  private[estimate] def and(parts: Seq[Selectivity]): Selectivity =
     if (parts.isEmpty) keepsAll
     else {
       val damped = parts.map(_.expected).sorted.zipWithIndex.map { case (share, i) =>
-        math.pow(share, 1.0 / (1 << math.min(i, 10)))
+        math.pow(share, math.pow(damping, i.toDouble))
       }
       Selectivity(damped.product, parts.map(_.high).min, Origin.worst(parts.map(_.origin)))
     }
 
-  private def or(parts: Seq[Selectivity]): Selectivity =
-    Selectivity(
-      1.0 - parts.map(1.0 - _.expected).product,
-      clamp(parts.map(_.high).sum),
-      Origin.worst(parts.map(_.origin))
-    )
-
-  private def not(part: Selectivity): Selectivity =
-    Selectivity(1.0 - part.expected, 1.0, part.origin)
-
-  /** Distinct values that are left of each column when `before` rows shrink to `after` at random. */
-  private def scaled(
-      columns: Map[ExprId, ColumnStatistics],
-      before: Double,
-      after: Double
-  ): Map[ExprId, ColumnStatistics] =
-    if (before <= 0 || after >= before) columns
-    else
-      columns.map { case (id, column) =>
-        id -> column.copy(distinct = column.distinct.map(survivors(_, before, after)))
+  /** Alternatives of one column exclude each other; those of several are independent. */
+  private def or(alternatives: Seq[Expression], input: PlanEstimate): Selectivity = {
+    val parts = alternatives.map(part => part -> of(part, input))
+    val shares = parts
+      .groupBy { case (part, _) => part.references.toSeq.map(_.exprId.id).sorted }
+      .map { case (columns, members) =>
+        val shares = members.map(_._2.expected)
+        if (columns.size == 1) clamp(shares.sum) else 1.0 - shares.map(1.0 - _).product
       }
+    Selectivity(
+      clamp(1.0 - shares.map(1.0 - _).product),
+      clamp(parts.map(_._2.high).sum),
+      Origin.worst(parts.map(_._2.origin))
+    )
+  }
+
+  /** The rest; a null is in neither part. */
+  private def not(child: Expression, input: PlanEstimate): Selectivity = {
+    val part = of(child, input)
+    val unknown = child match {
+      case _: IsNull | _: IsNotNull | _: EqualNullSafe => 0.0
+      case _ =>
+        val columns = child.references.toSeq
+        if (columns.size == 1) nulls(columns.head, input).getOrElse(0.0) else 0.0
+    }
+    Selectivity(clamp(1.0 - unknown - part.expected), 1.0, part.origin)
+  }
+
+  /** What a predicate that is no interval says of its column. */
+  private def narrow(input: PlanEstimate, predicate: Expression): PlanEstimate = predicate match {
+    case IsNotNull(Interval.OnColumn(column)) => input.without(nullsOf = column)
+    case EqualTo(Interval.OnColumn(column), other) if other.foldable => input.atMost(column, 1)
+    case EqualTo(other, Interval.OnColumn(column)) if other.foldable => input.atMost(column, 1)
+    case In(Interval.OnColumn(column), list) if list.forall(_.foldable) =>
+      input.atMost(column, list.size)
+    case InSet(Interval.OnColumn(column), set) => input.atMost(column, set.size)
+    case StringPredicateOn(column) => input.without(nullsOf = column)
+    case _ => input
+  }
+
+  private object StringPredicateOn {
+    def unapply(predicate: StringPredicate): Option[Attribute] =
+      PlanEstimate.columnOf(predicate.left)
+  }
+
+  /** `input` when its rows shrink to `after` at random: values and source rows go with them. */
+  private[estimate] def thinned(
+      input: PlanEstimate,
+      columns: Map[ExprId, ColumnStatistics],
+      after: Double
+  ): PlanEstimate = {
+    val before = input.rows.value
+    if (before <= 0 || after >= before) input.copy(columns = columns)
+    else
+      input.copy(
+        columns = columns.map { case (id, column) =>
+          id -> column.copy(distinct = column.distinct.map(survivors(_, before, after)))
+        },
+        sources = input.sources.map { case (relation, rows) =>
+          relation -> survivors(rows, before, after)
+        }
+      )
+  }
 
   /** Yao's formula, in Cardenas' approximation: each value survives unless all its rows go. */
   private[estimate] def survivors(distinct: Double, before: Double, after: Double): Double = {
@@ -140,102 +296,4 @@ object Selectivity {
   }
 
   private[estimate] def clamp(share: Double): Double = math.max(0.0, math.min(1.0, share))
-
-  /** What the conjuncts on one column leave of its axis. */
-  private final case class Interval(column: Attribute, low: Option[Double], high: Option[Double]) {
-
-    private def meet(other: Interval): Interval =
-      Interval(
-        column,
-        (low ++ other.low).maxOption,
-        (high ++ other.high).minOption
-      )
-
-    def selectivity(input: PlanEstimate): Selectivity = {
-      val known = input.columns.get(column.exprId)
-      val present = 1.0 - known.flatMap(_.nullFraction).getOrElse(0.0)
-      val point = low.isDefined && low == high
-      (known.flatMap(_.min), known.flatMap(_.max)) match {
-        case (Some(min), Some(max)) =>
-          val from = low.fold(min)(math.max(min, _))
-          val to = high.fold(max)(math.min(max, _))
-          val atLeastOne = input.distinct(column).map(1.0 / _)
-          // Never zero: bounds may come from a part of the files.
-          if (from > to) derived(1.0 / math.max(1.0, input.rows.value))
-          else if (point) {
-            atLeastOne.map(share => derived(share * present)).getOrElse(assumed(assumedEquality))
-          } else {
-            val width = if (max > min) (to - from) / (max - min) else 1.0
-            // An axis that ends at infinity says nothing of shares.
-            if (width.isNaN) assumed(assumedRange)
-            else derived(math.max(width, atLeastOne.getOrElse(0.0)) * present)
-          }
-        case _ =>
-          if (point) {
-            input.distinct(
-              column
-            ).map(d => derived(present / d)).getOrElse(assumed(assumedEquality))
-          } else assumed(if (low.isDefined && high.isDefined) assumedRange / 2 else assumedRange)
-      }
-    }
-
-    /** Statistics of the column within the interval. */
-    def narrow(input: PlanEstimate, known: Option[ColumnStatistics]): ColumnStatistics = {
-      val before = known.getOrElse(ColumnStatistics())
-      val share = selectivity(input).expected
-      before.copy(
-        nullFraction = Some(0.0),
-        min = (before.min ++ low).maxOption.filter(_ => before.min.isDefined || low.isDefined),
-        max = (before.max ++ high).minOption,
-        distinct =
-          if (low.isDefined && low == high) Some(1.0)
-          else before.distinct.map(d => math.max(1.0, d * share))
-      )
-    }
-  }
-
-  private object Interval {
-
-    /** The comparisons with literals, one interval a column, and the predicates that are none. */
-    def collect(predicates: Seq[Expression]): (Seq[Interval], Seq[Expression]) = {
-      val (found, others) = predicates.partitionMap(p => comparison(p).toLeft(p))
-      val merged = found.groupBy(_.column.exprId).values.map(_.reduce(_ meet _)).toSeq
-      // A comparison says already that the column is not null.
-      val compared = merged.map(_.column.exprId).toSet
-      val rest = others.filterNot {
-        case IsNotNull(child) => PlanEstimate.columnOf(child).exists(c => compared(c.exprId))
-        case _ => false
-      }
-      (merged.sortBy(_.column.exprId.id), rest)
-    }
-
-    private def comparison(predicate: Expression): Option[Interval] = predicate match {
-      case EqualTo(OnAxis(column), AtPlace(place)) =>
-        Some(Interval(column, Some(place), Some(place)))
-      case EqualTo(AtPlace(place), OnAxis(column)) =>
-        Some(Interval(column, Some(place), Some(place)))
-      case GreaterThan(OnAxis(column), AtPlace(place)) => Some(Interval(column, Some(place), None))
-      case GreaterThan(AtPlace(place), OnAxis(column)) => Some(Interval(column, None, Some(place)))
-      case GreaterThanOrEqual(OnAxis(column), AtPlace(p)) => Some(Interval(column, Some(p), None))
-      case GreaterThanOrEqual(AtPlace(p), OnAxis(column)) => Some(Interval(column, None, Some(p)))
-      case LessThan(OnAxis(column), AtPlace(place)) => Some(Interval(column, None, Some(place)))
-      case LessThan(AtPlace(place), OnAxis(column)) => Some(Interval(column, Some(place), None))
-      case LessThanOrEqual(OnAxis(column), AtPlace(place)) =>
-        Some(Interval(column, None, Some(place)))
-      case LessThanOrEqual(AtPlace(place), OnAxis(column)) =>
-        Some(Interval(column, Some(place), None))
-      case _ => None
-    }
-  }
-
-  private object OnAxis {
-    def unapply(expression: Expression): Option[Attribute] = PlanEstimate.columnOf(expression)
-  }
-
-  private object AtPlace {
-    def unapply(expression: Expression): Option[Double] = expression match {
-      case Literal(value, kind) => NumericAxis.of(value, kind)
-      case _ => None
-    }
-  }
 }

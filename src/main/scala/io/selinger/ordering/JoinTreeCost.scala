@@ -48,7 +48,7 @@ final class JoinTreeCost(
       right,
       result.estimate,
       result.rowBytes,
-      left.seconds + right.seconds + operatorSeconds(left, right) +
+      left.seconds + right.seconds + operatorSeconds(left, right, result.estimate) +
         cost.output(result.estimate.rows.value, result.rowBytes)
     )
   }
@@ -65,7 +65,7 @@ final class JoinTreeCost(
   private def width(set: Long, estimate: PlanEstimate): Double =
     RowSize.of(graph.requiredOf(set), estimate.columns)
 
-  private def operatorSeconds(left: JoinTree, right: JoinTree): Double = {
+  private def operatorSeconds(left: JoinTree, right: JoinTree, result: PlanEstimate): Double = {
     val (keys, others) =
       graph.equalitiesBetween(left.set, right.set).map(e => (e.left, e.right)).unzip
     val packed = keys.size == 1 && wholeNumbers(keys.head.dataType)
@@ -75,7 +75,10 @@ final class JoinTreeCost(
     def table(tree: JoinTree) =
       HashTable.bytes(tree.estimate.rows.value, tree.rowBytes, keyBytes, packed)
 
-    val pairs = JoinEstimator.matches(keys, others, left.estimate, right.estimate)._1
+    val pairs =
+      if (graph.predicates.exists(_.joins(left.set, right.set))) {
+        JoinEstimator.pairs(keys, others, left.estimate, right.estimate)
+      } else result.rows.value
     val sides = Seq((left, right), (right, left))
     val broadcasts = sides.collect {
       case (build, stream) if limits.broadcastBytes.exists(table(build) <= _) =>

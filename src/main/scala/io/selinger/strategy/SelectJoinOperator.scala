@@ -215,7 +215,7 @@ final class SelectJoinOperator(session: SparkSession)
 
   private def pairsOf(join: Join, left: JoinInput, right: JoinInput): Double = {
     val (leftKeys, rightKeys) = equalities(join).unzip
-    JoinEstimator.matches(leftKeys, rightKeys, left.estimate, right.estimate)._1
+    JoinEstimator.pairs(leftKeys, rightKeys, left.estimate, right.estimate)
   }
 
   /**

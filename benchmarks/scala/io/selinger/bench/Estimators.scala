@@ -1,0 +1,104 @@
+package io.selinger.bench
+
+import io.selinger.core.PlanningPass
+import io.selinger.estimate.LeafStatistics
+import java.io.ObjectInputStream
+import java.nio.file.{Files, Path}
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.catalog._
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+
+/**
+ * What one estimator says of a sub-plan.
+ *
+ * @param high a number that would be surprising to exceed, where the estimator has one
+ * @param bound a number that cannot be exceeded, where it has one
+ */
+final case class Estimate(rows: Double, high: Option[Double], bound: Option[Double])
+
+/** An estimator under a name, which is its field in the results. */
+abstract class Estimator(val name: String) {
+  def estimate(plan: LogicalPlan): Option[Estimate]
+}
+
+object Estimators {
+
+  /** Those whose statistics exist, in the order of the table. */
+  def all(session: SparkSession, analyzed: Option[Path]): Seq[Estimator] =
+    Seq(new Stock("stock", session, identity)) ++
+      analyzed.map(new Statistics(_)).map(kept =>
+        new Stock("stock_analyzed", session, kept.attach)
+      ) ++
+      // Selinger after `analyze` belongs here, as `selinger_analyzed`.
+      Seq(Selinger)
+
+  /** Selinger's own estimator, with what it finds by itself. */
+  private object Selinger extends Estimator("selinger") {
+    override def estimate(plan: LogicalPlan): Option[Estimate] = {
+      PlanningPass.start()
+      LeafStatistics.estimator
+        .estimate(plan)
+        .map(known => Estimate(known.rows.value, Some(known.high), known.bound))
+    }
+  }
+
+  /**
+   * Spark's cost-based optimizer. Where it has no rows but a size, as for files without ANALYZE,
+   * the rows are those that the size amounts to at the width that Spark assumes.
+   */
+  private final class Stock(name: String, session: SparkSession, prepare: LogicalPlan => LogicalPlan)
+      extends Estimator(name) {
+
+    private val settings = Seq("spark.sql.cbo.enabled", "spark.sql.cbo.planStats.enabled")
+
+    override def estimate(plan: LogicalPlan): Option[Estimate] = {
+      settings.foreach(session.conf.set(_, true))
+      try {
+        val prepared = prepare(plan)
+        // What was known while Spark optimized the plan was computed without these settings.
+        prepared.invalidateStatsCache()
+        val statistics = prepared.stats
+        val width = EstimationUtils.getSizePerRow(prepared.output, statistics.attributeStats)
+        val rows = statistics.rowCount
+          .map(_.toDouble)
+          .getOrElse(statistics.sizeInBytes.toDouble / width.toDouble)
+        Some(Estimate(rows, None, None))
+      } finally {
+        settings.foreach(session.conf.unset)
+        plan.invalidateStatsCache()
+      }
+    }
+  }
+
+  /** What ANALYZE collected, as `benchmarks/catalog.py` keeps it: a file a table. */
+  private final class Statistics(folder: Path) {
+
+    def attach(plan: LogicalPlan): LogicalPlan = plan.transformUp {
+      case relation @ LogicalRelation(files: HadoopFsRelation, _, None, _, _) =>
+        val name = files.location.rootPaths.head.getName.stripSuffix(".parquet")
+        relation.copy(catalogTable = Some(table(name, files)))
+    }
+
+    private def table(name: String, files: HadoopFsRelation): CatalogTable =
+      CatalogTable(
+        TableIdentifier(name),
+        CatalogTableType.EXTERNAL,
+        CatalogStorageFormat.empty,
+        files.schema,
+        stats = Some(statistics(name))
+      )
+
+    private def statistics(name: String): CatalogStatistics = {
+      val input = new ObjectInputStream(Files.newInputStream(folder.resolve(s"$name.ser")))
+      try
+        input.readObject() match {
+          case found: CatalogStatistics => found
+          case other => throw new IllegalStateException(s"not statistics: ${other.getClass}")
+        }
+      finally input.close()
+    }
+  }
+}

@@ -1,0 +1,72 @@
+package io.selinger.estimate
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+
+/**
+ * How many combinations of values some expressions have among a plan's rows.
+ *
+ * @param count at least 1, at most one a row
+ * @param known whether it comes from statistics of every expression
+ */
+final case class Combinations(count: Double, known: Boolean)
+
+object Combinations {
+
+  /** What the second, third, … column of one relation adds counts as a power of it. */
+  private val damping = 0.6
+
+  /**
+   * Columns of one relation depend on each other (a city lies in one country), so each counts less
+   * than the one before, most values first, and together they have at most as many combinations as
+   * rows of that relation are left. Those of different relations are independent, and rows fall on
+   * them like balls into bins: some stay empty (Cardenas).
+   */
+  def of(expressions: Seq[Expression], input: PlanEstimate): Combinations = {
+    val rows = math.max(1.0, input.rows.value)
+    val groups = expressions
+      .filterNot(_.foldable)
+      .distinctBy(_.canonicalized)
+      .groupBy(expression => input.domain(expression).map(_.relation))
+      .toSeq
+      .map { case (relation, members) => ofOne(relation, members, input) }
+    if (groups.isEmpty) Combinations(1.0, known = true)
+    else {
+      val product = groups.map(_.count).foldLeft(1.0)((a, b) => math.min(a * b, PlanEstimate.most))
+      val occupied =
+        if (groups.size == 1 || product >= PlanEstimate.most) product
+        else product * -math.expm1(-rows / product)
+      val least = groups.map(_.count).max
+      Combinations(
+        math.max(1.0, math.min(rows, math.max(occupied, least))),
+        groups.forall(_.known)
+      )
+    }
+  }
+
+  private def ofOne(
+      relation: Option[Long],
+      members: Seq[Expression],
+      input: PlanEstimate
+  ): Combinations = {
+    val rows = math.max(1.0, input.rows.value)
+    val most = math.min(rows, relation.flatMap(input.sources.get).getOrElse(rows))
+    val counts = members.map(member => input.distinct(member).getOrElse(guess(member, input)))
+    val damped = counts.sorted.reverse.zipWithIndex.map { case (count, i) =>
+      math.pow(count, math.pow(damping, i.toDouble))
+    }
+    Combinations(
+      math.max(1.0, math.min(most, damped.product)),
+      members.forall(input.distinct(_).isDefined)
+    )
+  }
+
+  /**
+   * Of a column without a count: the root of its relation's rows, which is off by less than that
+   * both for a flag and for a key. Without a relation, one value in ten rows.
+   */
+  private def guess(expression: Expression, input: PlanEstimate): Double = {
+    val rows = math.max(1.0, input.rows.value)
+    val unknown = input.domain(expression).map(domain => math.sqrt(math.max(1.0, domain.rows)))
+    math.max(1.0, math.min(rows, unknown.getOrElse(rows * 0.1)))
+  }
+}

@@ -1,0 +1,20 @@
+package io.selinger.estimate
+
+/**
+ * Where the values of a column come from. Keys of two tables meet in what their relations hold, not
+ * in what filters have left of it: a tenth of the customers and a tenth of the orders share a tenth
+ * of either, not all.
+ *
+ * @param values distinct values of the column in its relation, where known
+ * @param rows of the relation
+ * @param relation the same for all columns of one relation
+ */
+final case class Domain(values: Option[Double], rows: Double, relation: Long) {
+
+  /** What is left of the domain when values are ruled out, rather than rows. */
+  def narrowed(share: Double): Domain =
+    copy(values = values.map(known => math.max(1.0, known * share)))
+
+  def atMost(count: Double): Domain =
+    copy(values = Some(math.max(1.0, math.min(values.getOrElse(count), count))))
+}

@@ -1,0 +1,168 @@
+package io.selinger.estimate
+
+import io.selinger.stats.{ColumnStatistics, NumericAxis}
+import org.apache.spark.sql.catalyst.expressions._
+
+/**
+ * What comparisons with literals leave of the axis of one column, or of what is computed from it.
+ *
+ * @param value the column, or the expression
+ */
+private[estimate] final case class Interval(
+    value: Expression,
+    low: Option[Interval.End],
+    high: Option[Interval.End]
+) {
+  import Interval._
+
+  private def meet(other: Interval): Interval =
+    Interval(
+      value,
+      // Of two ends at one place, the exclusive one is the stricter.
+      (low ++ other.low).reduceOption((a, b) => if (stricter(a, b, a.place > b.place)) a else b),
+      (high ++ other.high).reduceOption((a, b) => if (stricter(a, b, a.place < b.place)) a else b)
+    )
+
+  private def isPoint: Boolean =
+    (for (l <- low; h <- high) yield l.place == h.place && l.inclusive && h.inclusive)
+      .getOrElse(false)
+
+  def selectivity(input: PlanEstimate): Selectivity = {
+    val known = input.column(value)
+    val nulls = known.flatMap(_.nullFraction).getOrElse(0.0)
+    val padded = PlanEstimate.columnOf(value).flatMap(c => input.padded.get(c.exprId))
+    val present = (1.0 - nulls) * (1.0 - padded.getOrElse(0.0))
+    val one = input.distinct(value).map(1.0 / _)
+    (known.flatMap(_.min), known.flatMap(_.max)) match {
+      case (Some(min), Some(max)) =>
+        val step = known.flatMap(_.distinct).filter(_ > 1).fold(0.0)(d => (max - min) / (d - 1))
+        val from = low.fold(min)(end => math.max(min, end.first(step)))
+        val to = high.fold(max)(end => math.min(max, end.last(step)))
+        // Never zero: bounds may come from a part of the files.
+        if (from > to) Selectivity.derived(1.0 / math.max(1.0, input.rows.value))
+        else if (isPoint)
+          one.fold(Selectivity.assumed(assumedPoint))(share => Selectivity.derived(share * present))
+        else {
+          val width = if (max > min) (to - from + step) / (max - min + step) else 1.0
+          // An axis that ends at infinity says nothing of shares.
+          if (width.isNaN) Selectivity.assumed(assumedPart)
+          else Selectivity.derived(math.max(math.min(width, 1.0), one.getOrElse(0.0)) * present)
+        }
+      case _ =>
+        if (isPoint)
+          one.fold(Selectivity.assumed(assumedPoint))(share => Selectivity.derived(share * present))
+        else if (low.isDefined && high.isDefined) Selectivity.assumed(assumedPart / 2)
+        else Selectivity.assumed(assumedPart)
+    }
+  }
+
+  /** `input` with the column within the interval. */
+  def narrow(input: PlanEstimate): PlanEstimate =
+    PlanEstimate.columnOf(value) match {
+      case None => input
+      case Some(column) =>
+        val before = input.columns.getOrElse(column.exprId, ColumnStatistics())
+        val share = selectivity(input).expected
+        val (from, to) = (low.map(_.place), high.map(_.place))
+        val after = before.copy(
+          nullFraction = Some(0.0),
+          min = (before.min ++ from).maxOption,
+          max = (before.max ++ to).minOption,
+          distinct =
+            if (isPoint) Some(1.0) else before.distinct.map(d => math.max(1.0, d * share))
+        )
+        val domains = input.domains.map {
+          case (id, domain) if id == column.exprId =>
+            id -> (if (isPoint) domain.atMost(1) else domain.narrowed(share))
+          case other => other
+        }
+        input.copy(
+          columns = input.columns.updated(column.exprId, after),
+          domains = domains,
+          padded = input.padded - column.exprId
+        )
+    }
+}
+
+private[estimate] object Interval {
+
+  // System R's values, of 1979.
+  private val assumedPoint = 0.1
+  private val assumedPart = 1.0 / 3
+
+  /** An end of an interval; values lie a `step` apart on the axis, or anywhere if that is 0. */
+  final case class End(place: Double, inclusive: Boolean) {
+    def first(step: Double): Double = if (inclusive) place else place + step
+    def last(step: Double): Double = if (inclusive) place else place - step
+  }
+
+  private def stricter(a: End, b: End, beyond: Boolean): Boolean =
+    beyond || (a.place == b.place && !a.inclusive)
+
+  /** The comparisons with literals, one interval a value, and the predicates that are none. */
+  def collect(
+      predicates: Seq[Expression],
+      input: PlanEstimate
+  ): (Seq[Interval], Seq[Expression]) = {
+    val (found, others) = predicates.partitionMap(p => of(p, input).toLeft(p))
+    val merged = found
+      .groupBy(_.value.canonicalized)
+      .values
+      .map(_.reduce(_ meet _))
+      .toSeq
+      .sortBy(interval => found.indexWhere(_.value.canonicalized == interval.value.canonicalized))
+    // A comparison says already that the column is not null.
+    val compared = merged.flatMap(_.value.references.map(_.exprId)).toSet
+    // A column that equals one value has nothing left that another predicate could take.
+    val settled = predicates.collect {
+      case EqualTo(OnColumn(column), value) if value.foldable => column.exprId
+      case EqualTo(value, OnColumn(column)) if value.foldable => column.exprId
+    }.toSet
+    val rest = others.filterNot {
+      case IsNotNull(OnColumn(column)) => compared(column.exprId) || settled(column.exprId)
+      case In(OnColumn(column), _) => settled(column.exprId)
+      case InSet(OnColumn(column), _) => settled(column.exprId)
+      case Not(EqualTo(OnColumn(column), value)) => value.foldable && settled(column.exprId)
+      case _ => false
+    }
+    (merged, rest)
+  }
+
+  def of(predicate: Expression, input: PlanEstimate): Option[Interval] = {
+    def onAxis(value: Expression): Boolean =
+      PlanEstimate.columnOf(value).isDefined ||
+        (!value.foldable && input.column(value).exists(_.min.isDefined))
+    def from(value: Expression, place: Double, inclusive: Boolean) =
+      Option.when(onAxis(value))(Interval(value, Some(End(place, inclusive)), None))
+    def upTo(value: Expression, place: Double, inclusive: Boolean) =
+      Option.when(onAxis(value))(Interval(value, None, Some(End(place, inclusive))))
+    def at(value: Expression, place: Double) = {
+      val end = Some(End(place, inclusive = true))
+      Option.when(onAxis(value))(Interval(value, end, end))
+    }
+    predicate match {
+      case EqualTo(value, AtPlace(place)) => at(value, place)
+      case EqualTo(AtPlace(place), value) => at(value, place)
+      case GreaterThan(value, AtPlace(place)) => from(value, place, inclusive = false)
+      case GreaterThan(AtPlace(place), value) => upTo(value, place, inclusive = false)
+      case GreaterThanOrEqual(value, AtPlace(place)) => from(value, place, inclusive = true)
+      case GreaterThanOrEqual(AtPlace(place), value) => upTo(value, place, inclusive = true)
+      case LessThan(value, AtPlace(place)) => upTo(value, place, inclusive = false)
+      case LessThan(AtPlace(place), value) => from(value, place, inclusive = false)
+      case LessThanOrEqual(value, AtPlace(place)) => upTo(value, place, inclusive = true)
+      case LessThanOrEqual(AtPlace(place), value) => from(value, place, inclusive = true)
+      case _ => None
+    }
+  }
+
+  object OnColumn {
+    def unapply(expression: Expression): Option[Attribute] = PlanEstimate.columnOf(expression)
+  }
+
+  object AtPlace {
+    def unapply(expression: Expression): Option[Double] = expression match {
+      case Literal(value, kind) => NumericAxis.of(value, kind)
+      case _ => None
+    }
+  }
+}

@@ -1,0 +1,278 @@
+package io.selinger.estimate
+
+import io.selinger.core.{Origin, Quantity}
+import io.selinger.stats.ColumnStatistics
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.logical._
+
+/** Rows out of joins. */
+object JoinEstimator {
+
+  /**
+   * The pairs that a join's condition accepts.
+   *
+   * @param rows as an inner join returns them
+   * @param left share of the left rows that are in some pair
+   * @param right the same of the right rows
+   */
+  private final case class Matches(
+      rows: Double,
+      left: Double,
+      right: Double,
+      origin: Origin,
+      keys: Option[JoinKeys]
+  )
+
+  // An anti join keeps a small difference of two guesses; a tenth at least is assumed.
+  private val leastUnmatched = 0.1
+
+  def estimate(
+      join: Join,
+      leftRows: Option[PlanEstimate],
+      rightRows: Option[PlanEstimate]
+  ): Option[PlanEstimate] =
+    for (left <- leftRows; right <- rightRows) yield {
+      val matches = matched(join, left, right)
+      join.joinType match {
+        case _: InnerLike => inner(join, matches, left, right)
+        case LeftOuter | LeftSingle => outer(join, matches, left, right, keepLeft = true)
+        case RightOuter => outer(join, matches, left, right, keepRight = true)
+        case FullOuter =>
+          outer(join, matches, left, right, keepLeft = true, keepRight = true)
+        case LeftSemi => reduced(left, matches, matches.left)
+        case LeftAnti => reduced(left, matches, math.max(1.0 - matches.left, leastUnmatched))
+        case _: ExistenceJoin => left.copy(measuredRowBytes = None)
+        case _ => inner(join, matches, left, right)
+      }
+    }
+
+  /** Of an inner join. */
+  def inner(join: Join, left: PlanEstimate, right: PlanEstimate): PlanEstimate =
+    inner(join, matched(join, left, right), left, right)
+
+  /** Pairs of rows with equal keys. */
+  def pairs(
+      leftKeys: Seq[Expression],
+      rightKeys: Seq[Expression],
+      left: PlanEstimate,
+      right: PlanEstimate
+  ): Double = JoinKeys(JoinKeys.pairs(leftKeys, rightKeys), left, right).rows
+
+  private def matched(join: Join, left: PlanEstimate, right: PlanEstimate): Matches = {
+    val inputs = left.rows.origin.worse(right.rows.origin)
+    val (all, residual) = join match {
+      case ExtractEquiJoinKeys(_, leftKeys, rightKeys, other, _, _, _, _) =>
+        val keys = JoinKeys(JoinKeys.pairs(leftKeys, rightKeys), left, right)
+        val origin = inputs.worse(if (keys.known) Origin.Derived else Origin.Default)
+        // Of a side that is proven to have each key once, a row finds one partner at most.
+        val rows = Seq(
+          Some(keys.rows),
+          if (matchedByKey(join, isLeft = false)) Some(keys.leftRows) else None,
+          if (matchedByKey(join, isLeft = true)) Some(keys.rightRows) else None
+        ).flatten.min
+        (Matches(rows, keys.leftMatched, keys.rightMatched, origin, Some(keys)), other)
+      case _ =>
+        val rows = math.min(PlanEstimate.most, left.rows.value * right.rows.value)
+        (Matches(rows, 1.0, 1.0, inputs.worse(Origin.Default), None), join.condition)
+    }
+    residual.fold(all)(restricted(join, all, _, left, right))
+  }
+
+  /** What a condition beside the keys leaves: pairs, and rows that are still in one of them. */
+  private def restricted(
+      join: Join,
+      all: Matches,
+      condition: Expression,
+      left: PlanEstimate,
+      right: PlanEstimate
+  ): Matches = {
+    val pairs = PlanEstimate(
+      Quantity(math.max(1.0, all.rows), all.origin),
+      PlanEstimate.most,
+      None,
+      left.columns ++ right.columns,
+      domains = left.domains ++ right.domains,
+      padded = left.padded ++ right.padded
+    )
+    val (alternatives, others) =
+      Selectivity.conjuncts(condition).partition(_.isInstanceOf[Or])
+    val kept = Selectivity.and(
+      Selectivity.all(others, pairs) +: alternatives.map(notYetApplied(_, join, pairs))
+    )
+    def some(share: Double, rows: Double): Double = {
+      val partners = if (share * rows > 0) math.max(1.0, all.rows / (share * rows)) else 1.0
+      share * -math.expm1(partners * math.log1p(-math.min(kept.expected, 1.0 - 1e-12)))
+    }
+    all.copy(
+      rows = all.rows * kept.expected,
+      left = some(all.left, left.rows.value),
+      right = some(all.right, right.rows.value),
+      origin = all.origin.worse(kept.origin)
+    )
+  }
+
+  /**
+   * Alternatives that each ask something of a side: Spark has pushed that into the side, where it
+   * has taken its share already.
+   */
+  private def notYetApplied(or: Expression, join: Join, pairs: PlanEstimate): Selectivity = {
+    val alternatives = Selectivity.disjuncts(or).map(Selectivity.conjuncts)
+    def pushed(side: LogicalPlan): Double = {
+      val parts = alternatives.map(
+        _.filter(part => part.references.nonEmpty && part.references.subsetOf(side.outputSet))
+      )
+      if (parts.exists(_.isEmpty)) 1.0
+      else Selectivity.of(parts.map(_.reduce(And(_, _))).reduce(Or(_, _)), pairs).expected
+    }
+    val whole = Selectivity.of(or, pairs)
+    val before = pushed(join.left) * pushed(join.right)
+    if (before <= 0) whole
+    else whole.copy(expected = Selectivity.clamp(whole.expected / before), high = 1.0)
+  }
+
+  private def inner(
+      join: Join,
+      matches: Matches,
+      left: PlanEstimate,
+      right: PlanEstimate
+  ): PlanEstimate = {
+    val (leftKey, rightKey) =
+      (matchedByKey(join, isLeft = true), matchedByKey(join, isLeft = false))
+    val feared = Seq(
+      Some(math.min(PlanEstimate.most, left.high * right.high)),
+      if (rightKey) Some(left.high) else None,
+      if (leftKey) Some(right.high) else None
+    ).flatten.min
+    val keptLeft = thinned(left, math.min(left.rows.value * matches.left, matches.rows))
+    val keptRight = thinned(right, math.min(right.rows.value * matches.right, matches.rows))
+    PlanEstimate(
+      Quantity(0, Origin.Exact),
+      0,
+      None,
+      joinedKeys(keptLeft.columns ++ keptRight.columns, matches),
+      domains = left.domains ++ right.domains,
+      sources = keptLeft.sources ++ keptRight.sources,
+      padded = left.padded ++ right.padded
+    ).withRows(
+      Quantity(matches.rows, matches.origin),
+      feared,
+      boundOf(join, left, right)
+    )
+  }
+
+  /** `side` with the values and source rows that `rows` of its rows still have. */
+  private def thinned(side: PlanEstimate, rows: Double): PlanEstimate =
+    Selectivity.thinned(side, side.columns, math.max(1.0, rows))
+
+  /** Joined keys have the values that both sides have, and no nulls. */
+  private def joinedKeys(
+      columns: Map[ExprId, ColumnStatistics],
+      matches: Matches
+  ): Map[ExprId, ColumnStatistics] =
+    matches.keys.fold(columns) { keys =>
+      keys.pairs.foldLeft(columns) { (known, pair) =>
+        val sides = Seq(pair.left, pair.right).flatMap(PlanEstimate.columnOf)
+        val both = sides.flatMap(side => known.get(side.exprId))
+        val (low, high) = (both.flatMap(_.min).maxOption, both.flatMap(_.max).minOption)
+        val apart = (for (l <- low; h <- high) yield l > h).getOrElse(false)
+        val fewest = both.flatMap(_.distinct).minOption.map(least =>
+          if (keys.pairs.size == 1) math.min(least, keys.common) else least
+        )
+        sides.foldLeft(known) { (all, side) =>
+          val before = all.getOrElse(side.exprId, ColumnStatistics())
+          all.updated(
+            side.exprId,
+            before.copy(
+              nullFraction = if (pair.nullSafe) before.nullFraction else Some(0.0),
+              min = if (apart || before.min.isEmpty) before.min else low,
+              max = if (apart || before.max.isEmpty) before.max else high,
+              distinct = fewest.orElse(before.distinct)
+            )
+          )
+        }
+      }
+    }
+
+  /** Whether a row of the other side is proven to find at most one row of this one. */
+  private def matchedByKey(join: Join, isLeft: Boolean): Boolean = join match {
+    case ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, l, r, _) =>
+      if (isLeft) unique(l, leftKeys) else unique(r, rightKeys)
+    case _ => false
+  }
+
+  /** A join returns no more rows than one side where the other side's keys are proven unique. */
+  private def boundOf(join: Join, left: PlanEstimate, right: PlanEstimate): Option[Double] = {
+    val product = for (l <- left.bound; r <- right.bound) yield l * r
+    val proven = (if (matchedByKey(join, isLeft = false)) left.bound else None).toSeq ++
+      (if (matchedByKey(join, isLeft = true)) right.bound else None)
+    (proven ++ product).minOption
+  }
+
+  private def unique(plan: LogicalPlan, keys: Seq[Expression]): Boolean = {
+    val joined = ExpressionSet(keys)
+    plan.distinctKeys.exists(key => key.nonEmpty && key.subsetOf(joined))
+  }
+
+  /**
+   * Rows of a preserved side without a partner return once, with nulls on the other side. How many
+   * is no more than expected, so nothing counts as known of nulls there.
+   */
+  private def outer(
+      join: Join,
+      matches: Matches,
+      left: PlanEstimate,
+      right: PlanEstimate,
+      keepLeft: Boolean = false,
+      keepRight: Boolean = false
+  ): PlanEstimate = {
+    val pairs = inner(join, matches, left, right)
+    val lonelyLeft = if (keepLeft) left.rows.value * (1.0 - matches.left) else 0.0
+    val lonelyRight = if (keepRight) right.rows.value * (1.0 - matches.right) else 0.0
+    val rows = Seq(
+      pairs.rows.value + lonelyLeft + lonelyRight,
+      if (keepLeft) left.rows.value else 0.0,
+      if (keepRight) right.rows.value else 0.0
+    ).max
+    val preserved =
+      (if (keepLeft) Seq(left) else Nil) ++ (if (keepRight) Seq(right) else Nil)
+    val bounds = pairs.bound +: preserved.map(_.bound)
+    def nulls(side: PlanEstimate, lonely: Double): Map[ExprId, Double] =
+      if (rows <= 0) Map.empty
+      else
+        (side.columns.keySet ++ side.domains.keySet)
+          .map(id => id -> (side.padded.getOrElse(id, 0.0) + lonely / rows).min(1.0))
+          .toMap
+    val padded =
+      (if (keepLeft) nulls(right, lonelyLeft) else Map.empty[ExprId, Double]) ++
+        (if (keepRight) nulls(left, lonelyRight) else Map.empty[ExprId, Double])
+    val whole = preserved.flatMap(_.columns)
+    val columns = (pairs.columns ++ whole).map { case (id, column) =>
+      id -> (if (padded.contains(id)) column.copy(nullFraction = None) else column)
+    }
+    pairs
+      .copy(
+        columns = columns,
+        sources = pairs.sources ++ preserved.flatMap(_.sources),
+        padded = pairs.padded ++ padded
+      )
+      .withRows(
+        Quantity(
+          math.min(rows, PlanEstimate.most),
+          Origin.worst(matches.origin +: preserved.map(_.rows.origin))
+        ),
+        pairs.high + preserved.map(_.high).sum,
+        if (bounds.forall(_.isDefined)) Some(bounds.flatten.sum) else None
+      )
+  }
+
+  private def reduced(left: PlanEstimate, matches: Matches, share: Double): PlanEstimate = {
+    val kept = left.rows.value * Selectivity.clamp(share)
+    thinned(left, kept).withRows(
+      Quantity(kept, left.rows.origin.worse(matches.origin)),
+      left.high,
+      left.bound
+    )
+  }
+}

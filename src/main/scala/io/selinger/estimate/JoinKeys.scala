@@ -1,0 +1,184 @@
+package io.selinger.estimate
+
+import org.apache.spark.sql.catalyst.expressions._
+
+/**
+ * How the equality keys of two join sides meet.
+ *
+ * Each side draws its keys from a domain: what its relation held before any row was left out. The
+ * smaller domain is taken to lie within the larger one (containment), and what filters have left
+ * of either side to be independent of the other, so a key of one side finds its partner as often
+ * as the other side still has its share of the larger domain. Keys whose value ranges overlap in
+ * part meet in the overlap only.
+ *
+ * Where neither side's keys identify the rows of its relation, as the weeks of two years' sales,
+ * both sides tend to be chosen alike: between independence and containment of what is left, the
+ * geometric mean is taken.
+ *
+ * @param pairs of the keys, as they stand on both sides
+ */
+final case class JoinKeys(
+    pairs: Seq[JoinKeys.Pair],
+    left: PlanEstimate,
+    right: PlanEstimate
+) {
+  import JoinKeys._
+
+  private val overlaps = pairs.map(pair => Overlap.of(pair, left, right))
+
+  /** Whether distinct values of every key are known on both sides. */
+  val known: Boolean = pairs.forall { pair =>
+    left.distinct(pair.left).isDefined && right.distinct(pair.right).isDefined
+  }
+
+  private val leftDomain = domain(_.left, _.right, left, right, overlaps.map(_.left))
+  private val rightDomain = domain(_.right, _.left, right, left, overlaps.map(_.right))
+
+  private val leftKeys = values(pairs.map(_.left), left)
+  private val rightKeys = values(pairs.map(_.right), right)
+
+  /** Combinations of keys that a row of either side may have. */
+  val size: Double = {
+    val independent = math.max(1.0, math.max(leftDomain, rightDomain))
+    val contained = math.max(leftKeys, rightKeys)
+    if (identify(_.left, left) || identify(_.right, right) || contained >= independent) independent
+    else math.sqrt(independent * contained)
+  }
+
+  /** Whether a row of the keys' relation is the only one with its keys, as far as counts tell. */
+  private def identify(pick: Pair => Expression, side: PlanEstimate): Boolean = {
+    val domains = pairs.map(pair => side.domain(pick(pair)))
+    domains.exists(_.forall(domain => domain.values.forall(_ >= 0.9 * domain.rows))) ||
+    domains.flatten.groupBy(_.relation).values.exists { keys =>
+      keys.size > 1 && keys.flatMap(_.values).product >= 0.9 * keys.head.rows
+    }
+  }
+
+  private val leftShare = inside(leftKeys, rightDomain, overlaps.map(_.left).product)
+  private val rightShare = inside(rightKeys, leftDomain, overlaps.map(_.right).product)
+
+  private def notNull(pick: Pair => Expression, side: PlanEstimate): Double =
+    pairs
+      .filterNot(_.nullSafe)
+      .map(pair => 1.0 - side.column(pick(pair)).flatMap(_.nullFraction).getOrElse(0.0))
+      .product
+
+  /** Rows of each side that have a key in the overlap. */
+  val leftRows: Double = left.rows.value * leftShare * notNull(_.left, left)
+  val rightRows: Double = right.rows.value * rightShare * notNull(_.right, right)
+
+  /** Rows that the equalities keep of the product. */
+  val rows: Double = math.min(PlanEstimate.most, leftRows * (rightRows / size))
+
+  /** Share of each side's rows that find a partner. */
+  val leftMatched: Double = matched(leftRows, left, rightKeys * rightShare)
+  val rightMatched: Double = matched(rightRows, right, leftKeys * leftShare)
+
+  private def matched(inside: Double, side: PlanEstimate, otherKeys: Double): Double =
+    if (side.rows.value <= 0) 0.0
+    else
+      Selectivity.clamp(inside / side.rows.value) *
+        Selectivity.clamp(math.min(otherKeys, size) / size)
+
+  /** Keys that both sides have. */
+  val common: Double =
+    math.max(1.0, Seq(leftKeys, rightKeys, leftKeys * (rightKeys / size)).min)
+
+  private def domain(
+      own: Pair => Expression,
+      others: Pair => Expression,
+      side: PlanEstimate,
+      other: PlanEstimate,
+      shares: Seq[Double]
+  ): Double = {
+    val sized = pairs.zip(shares).map { case (pair, share) =>
+      val domain = side.domain(own(pair))
+      val values = valuesOf(own(pair), side)
+        .map(_ * share)
+        .orElse(valuesOf(others(pair), other))
+        // Nothing is known of either: the smaller relation is taken as the other's dimension.
+        .getOrElse(math.min(relationRows(own(pair), side), relationRows(others(pair), other)))
+      (domain.map(_.relation), domain.map(_.rows), values)
+    }
+    // Together the keys have at most as many combinations as their relation has rows.
+    sized.groupBy(_._1).values.foldLeft(1.0) { (total, keys) =>
+      val product = keys.map(_._3).foldLeft(1.0)((a, b) => math.min(a * b, PlanEstimate.most))
+      val most = keys.flatMap(_._2).minOption.getOrElse(math.max(1.0, side.rows.value))
+      math.min(total * math.max(1.0, math.min(product, most)), PlanEstimate.most)
+    }
+  }
+
+  private def relationRows(key: Expression, side: PlanEstimate): Double =
+    side.domain(key).map(_.rows).getOrElse(math.max(1.0, side.rows.value))
+
+  /** Combinations of keys that are left of a side. */
+  private def values(keys: Seq[Expression], side: PlanEstimate): Double = {
+    val rows = math.max(1.0, side.rows.value)
+    val counts = keys.map(key => side.distinct(key).getOrElse(rows))
+    math.max(1.0, math.min(rows, counts.foldLeft(1.0)((a, b) => math.min(a * b, rows))))
+  }
+
+  /**
+   * Share of a side's keys that lie in the overlap. Where all that filters have left of them would
+   * fit there they are taken to lie there, for queries ask for what exists: of the days of two
+   * centuries in a calendar, those of the sales' five years.
+   */
+  private def inside(keys: Double, otherDomain: Double, share: Double): Double =
+    if (share < 1.0 && keys <= otherDomain) 1.0 else share
+}
+
+object JoinKeys {
+
+  /** A key of both sides; `nullSafe` where a null finds nulls. */
+  final case class Pair(left: Expression, right: Expression, nullSafe: Boolean)
+
+  /** The keys that Spark extracts; it takes `a <=> b` apart into two equalities without nulls. */
+  def pairs(leftKeys: Seq[Expression], rightKeys: Seq[Expression]): Seq[Pair] =
+    leftKeys.zip(rightKeys).collect {
+      case (Coalesce(Seq(left, _: Literal)), Coalesce(Seq(right, _: Literal))) =>
+        Pair(left, right, nullSafe = true)
+      case (left, right) if !(left.isInstanceOf[IsNull] && right.isInstanceOf[IsNull]) =>
+        Pair(left, right, nullSafe = false)
+    }
+
+  /** Values of a key's domain, where known. */
+  private def valuesOf(key: Expression, side: PlanEstimate): Option[Double] =
+    side.domain(key).flatMap(_.values).orElse(side.distinct(key)).map(math.max(1.0, _))
+
+  /** Shares of the domains of two keys that lie where both have values. */
+  final case class Overlap(left: Double, right: Double)
+
+  object Overlap {
+
+    private val all = Overlap(1.0, 1.0)
+
+    def of(pair: Pair, left: PlanEstimate, right: PlanEstimate): Overlap =
+      (left.column(pair.left), right.column(pair.right)) match {
+        case (Some(l), Some(r)) =>
+          (l.min, l.max, r.min, r.max) match {
+            case (Some(lowL), Some(highL), Some(lowR), Some(highR)) =>
+              val (low, high) = (math.max(lowL, lowR), math.min(highL, highR))
+              Overlap(
+                share(valuesOf(pair.left, left), lowL, highL, low, high),
+                share(valuesOf(pair.right, right), lowR, highR, low, high)
+              )
+            case _ => all
+          }
+        case _ => all
+      }
+
+    private def share(
+        values: Option[Double],
+        min: Double,
+        max: Double,
+        low: Double,
+        high: Double
+    ): Double = {
+      val step = values.filter(_ > 1).fold(0.0)(d => (max - min) / (d - 1))
+      val width = max - min + step
+      val part = if (width > 0) (high - low + step) / width else 1.0
+      // An axis that ends at infinity says nothing; ranges of a part of the files prove nothing.
+      if (part.isNaN) 1.0 else math.max(1e-6, math.min(1.0, part))
+    }
+  }
+}

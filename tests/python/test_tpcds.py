@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 SCALE = 0.01
 QUERIES = load_queries("tpcds")
 # A broadcast limit that nothing fits makes hash joins of Spark's broadcasts.
-FORCING = {"spark.selinger.join.broadcastMaxBytes": "1", "spark.selinger.join.minGain": "0"}
+FORCING = {
+    "spark.selinger.join.broadcastMaxBytes": "1",
+    "spark.selinger.join.minGain": "0",
+    "spark.selinger.ordering.minGain": "0",
+}
 LEAST_CHANGED = 0.9
 
 

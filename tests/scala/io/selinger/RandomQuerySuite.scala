@@ -21,6 +21,8 @@ class RandomQuerySuite extends AnyFunSuite with SharedSession {
     SelingerConf.HASH_MEMORY_SHARE.key -> Seq("0.0001", "1.0"),
     SelingerConf.HASH_MEMORY_MARGIN.key -> Seq("1", "100"),
     SelingerConf.JOIN_MIN_GAIN.key -> Seq("0.25", "0.9"),
+    SelingerConf.ORDER_MIN_GAIN.key -> Seq("0", "0.9"),
+    SelingerConf.ORDER_MAX_PAIRS.key -> Seq("1"),
     SelingerConf.CBO_WEIGHT.key -> Seq("0", "0.3", "1"),
     SelingerConf.FOOTER_MAX_FILES.key -> Seq("1"),
     "spark.sql.join.preferSortMergeJoin" -> Seq("true", "false"),
@@ -33,6 +35,7 @@ class RandomQuerySuite extends AnyFunSuite with SharedSession {
   // Settings that leave little to change, so they are rarer.
   private val brakes: Seq[(String, Seq[String])] = Seq(
     SelingerConf.READ_FOOTER_STATISTICS.switch -> Seq("false"),
+    SelingerConf.REORDER_JOINS.switch -> Seq("false"),
     SelingerConf.MODE.key -> Seq("advise")
   )
 

@@ -33,7 +33,8 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
     "broadcasts" -> Seq(SelingerConf.BROADCAST_MAX_BYTES.key -> "1g"),
     "hashes" -> Seq(
       SelingerConf.BROADCAST_MAX_BYTES.key -> "1",
-      SelingerConf.HASH_MEMORY_SHARE.key -> "1.0"
+      SelingerConf.HASH_MEMORY_SHARE.key -> "1.0",
+      SelingerConf.ORDER_MIN_GAIN.key -> "0"
     )
   )
 

@@ -72,7 +72,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
     for key, value in {
         "spark.driver.memory": "3g",
         # This JVM lives for minutes: it is worth compiling for, unlike those of the other tests.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4 -XX:+UseParallelGC",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4",
         "spark.selinger.failOnError": "true",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",

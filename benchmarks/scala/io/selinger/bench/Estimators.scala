@@ -49,8 +49,11 @@ object Estimators {
    * Spark's cost-based optimizer. Where it has no rows but a size, as for files without ANALYZE,
    * the rows are those that the size amounts to at the width that Spark assumes.
    */
-  private final class Stock(name: String, session: SparkSession, prepare: LogicalPlan => LogicalPlan)
-      extends Estimator(name) {
+  private final class Stock(
+      name: String,
+      session: SparkSession,
+      prepare: LogicalPlan => LogicalPlan
+  ) extends Estimator(name) {
 
     private val settings = Seq("spark.sql.cbo.enabled", "spark.sql.cbo.planStats.enabled")
 

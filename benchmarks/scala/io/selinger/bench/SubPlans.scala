@@ -43,7 +43,13 @@ object SubPlans {
       }
       .zipWithIndex
       .map { case ((kind, plan), at) =>
-        SubPlan(s"$query#$at", kind, plan.collect { case join: Join => join }.size, plan, text(plan))
+        SubPlan(
+          s"$query#$at",
+          kind,
+          plan.collect { case join: Join => join }.size,
+          plan,
+          text(plan)
+        )
       }
 
   /** The same sub-plan of several queries, or of a query that uses a view twice, counts once. */

@@ -48,7 +48,8 @@ final class TrueRows(session: SparkSession, file: Path, seconds: Int) {
     left.sortBy(_.joins).foreach { part =>
       pool.submit((() => {
         val cancel: Runnable = () => session.sparkContext.cancelJobGroup(part.key)
-        val limit = new java.util.concurrent.atomic.AtomicReference[java.util.concurrent.Future[_]]()
+        val limit =
+          new java.util.concurrent.atomic.AtomicReference[java.util.concurrent.Future[_]]()
         val outcome =
           try {
             ApiSession.setActiveSession(session)

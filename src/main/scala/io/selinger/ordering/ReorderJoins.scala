@@ -4,7 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core._
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
 import io.selinger.estimate.LeafStatistics
-import io.selinger.stats.FileRelation
+import io.selinger.stats.{FileRelation, KeyColumns}
 import org.apache.spark.sql.catalyst.expressions.AttributeSet
 import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -54,12 +54,17 @@ final class ReorderJoins(session: SparkSession)
     val _ = PlanningPass.start()
   }
 
-  override protected def rewrite(plan: LogicalPlan): LogicalPlan = JoinRegion.at(plan) match {
+  override protected def rewrite(plan: LogicalPlan): LogicalPlan = {
+    KeyColumns.note(plan)
+    visit(plan)
+  }
+
+  private def visit(plan: LogicalPlan): LogicalPlan = JoinRegion.at(plan) match {
     case Some(region) if region.relations.size > 1 =>
-      val relations = region.relations.map(rewrite)
+      val relations = region.relations.map(visit)
       val renewed = replaced(region, relations)
       if (relations.size < 3) renewed.root else reordered(renewed)
-    case _ => plan.mapChildren(rewrite)
+    case _ => plan.mapChildren(visit)
   }
 
   /** The region over relations that were rewritten themselves. */

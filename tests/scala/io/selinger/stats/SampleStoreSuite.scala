@@ -46,7 +46,7 @@ class SampleStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
   test("rows of all row groups, the same rows of every column") {
     val answer = ask(new StubReader, relation(files = 4, groups = 4))
     val sample = sampleOf(answer)
-    assert(answer.complete && answer.columns == Seq(a, b))
+    assert(answer.complete && answer.usable == Set(0, 1))
     assert(sample.sizes == Seq.fill(16)(100) && sample.rows == 1600)
     sample.columns(0).chunks.zip(sample.columns(1).chunks).foreach { case (x, y) =>
       assert(x == y)
@@ -96,7 +96,7 @@ class SampleStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
     val reader = new StubReader(unsupported = Set("b"))
     val groups = relation(files = 2, groups = 2)
     val answer = ask(reader, groups)
-    assert(answer.columns == Seq(a) && sampleOf(answer).rows == 1600)
+    assert(answer.usable == Set(0) && sampleOf(answer).rows == 1600)
     ask(reader, groups)
     assert(reader.chunks.get == 8)
   }
@@ -149,31 +149,36 @@ class SampleStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
     }
   }
 
-  private def below(most: Long): Expression =
-    LessThan(BoundReference(0, LongType, nullable = true), Literal(most))
-
-  private def evaluate(
-      answer: SampleAnswer,
-      groups: RowGroups,
-      predicates: Expression*
-  ): Evaluation =
-    SampleStore.evaluate(groups, answer, sampleOf(answer), predicates, limits, Long.MaxValue)
+  private def question(groups: RowGroups, most: Long): SampleQuestion = SampleQuestion(
+    groups.id,
+    limits.maxRows,
+    Seq("a" -> LongType),
+    Seq(LessThan(BoundReference(0, LongType, nullable = true), Literal(most)))
+  )
 
   test("what predicates left is kept, by predicate and by version of the files") {
     val groups = relation(files = 2, groups = 1)
-    val answer = ask(new StubReader, groups)
-    val first = evaluate(answer, groups, below(10))
-    assert(evaluate(answer, groups, below(10)) eq first)
-    assert(!(evaluate(answer, groups, below(20)) eq first))
+    val result = SampleResult(Seq(0), Seq(SampledGroup(3, 100)), 100L, 0.5, Map.empty)
+    SampleStore.keep(question(groups, 10), result, limits)
+    assert(SampleStore.known(question(groups, 10), limits).contains(result))
+    assert(SampleStore.known(question(groups, 20), limits).isEmpty)
     val changed = relation(files = 2, groups = 1, modified = 2)
-    assert(!(evaluate(ask(new StubReader, changed), changed, below(10)) eq first))
+    assert(SampleStore.known(question(changed, 10), limits).isEmpty)
+  }
+
+  test("results of very long predicates are not kept") {
+    val groups = relation(files = 1, groups = 1)
+    val column = BoundReference(0, LongType, nullable = true)
+    val long = question(groups, 1).copy(predicates = Seq(InSet(column, (1L to 5000L).toSet)))
+    SampleStore.keep(long, SampleResult(Nil, Nil, 0L, 0.0, Map.empty), limits)
+    assert(SampleStore.known(long, limits).isEmpty)
   }
 
   test("what follows from a column is computed once") {
     val groups = relation(files = 2, groups = 1)
     def facts = {
-      val answer = ask(new StubReader, groups)
-      SampleStore.facts(groups, answer, sampleOf(answer), 0, limits)
+      val answer = ask(new StubReader, groups, Seq(a))
+      SampleStore.facts(question(groups, 10), answer, sampleOf(answer), 0, limits)
     }
     assert(facts eq facts)
     assert(facts.summary.rows == 1600)

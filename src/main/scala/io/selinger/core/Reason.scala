@@ -118,7 +118,7 @@ object Reason {
   case object SampleUnavailable
       extends Reason(
         "SAMPLE_UNAVAILABLE",
-        "no rows could be sampled within the limits, so predicates are estimated by formulas"
+        "no predicate could be evaluated on a sample within the limits, so formulas estimate them"
       )
 
   /** Every reason, for the generated documentation; a test compares it with the sealed family. */

@@ -34,7 +34,7 @@ object ParquetSamples extends SampleReader {
   // One chunk at a time and thread is in memory, and its pages as they are decoded.
   private val mostChunkBytes = 32L << 20
   // A column of long texts would fill the cache; it is left to formulas.
-  private val mostValueBytes = 2L << 20
+  private val mostValueBytes = 512L
   // Where pages can be found by row, only those that these many blocks lie in are read.
   private val (blocks, blockRows) = (8, 1024)
 
@@ -45,25 +45,40 @@ object ParquetSamples extends SampleReader {
       deadline: Long
   )(answer: (ChunkRequest, Option[SampledChunk]) => Unit): Unit = {
     val options = HadoopReadOptions.builder(hadoop, file.getPath).build()
-    val reader = ParquetFileReader.open(HadoopInputFile.fromStatus(file, hadoop), options)
+    val input = HadoopInputFile.fromStatus(file, hadoop)
+    val stream = input.newStream()
     try {
+      val footer = ParquetFileReader.readFooter(input, options, stream)
       val settings = new Configuration(hadoop)
+      // A reader for each column: it keeps the page index of the columns that it was asked for first.
+      def open() = ParquetFileReader.open(input, footer, options, input.newStream())
       val columns = requests.map(_.column).distinct.map { field =>
-        field -> guarded(new Column(reader, settings, field))
+        field -> guarded(closedUnless(open())(new Column(_, settings, field)))
       }.toMap
-      // Row group by row group, since rows count only where all their columns are known; in no
-      // order of places, so that what the time suffices for is from everywhere.
-      requests.sortBy(request => byteswap32(request.index)).foreach { request =>
-        if (System.nanoTime() < deadline) {
-          answer(request, columns(request.column).flatMap(c => guarded(c.sample(request)).flatten))
+      try
+        // Row group by row group, since rows count only where all their columns are known; in no
+        // order of places, so that what the time suffices for is from everywhere.
+        requests.sortBy(request => byteswap32(request.index)).foreach { request =>
+          if (System.nanoTime() < deadline) {
+            val chunk = columns(request.column).flatMap(c => guarded(c.sample(request)).flatten)
+            answer(request, chunk)
+          }
         }
-      }
-    } finally reader.close()
+      finally columns.valuesIterator.flatten.foreach(_.close())
+    } finally stream.close()
   }
+
+  private def closedUnless[A](reader: ParquetFileReader)(use: ParquetFileReader => A): A =
+    try use(reader)
+    catch {
+      case error: Throwable =>
+        reader.close()
+        throw error
+    }
 
   private def guarded[A](body: => A): Option[A] =
     try Some(body)
-    catch { case e @ (NonFatal(_) | _: LinkageError) => e.printStackTrace(); None }
+    catch { case NonFatal(_) | _: LinkageError => None }
 
   /** One column of a file; raises where the file does not have it, or has it in another form. */
   private final class Column(
@@ -109,16 +124,19 @@ object ParquetSamples extends SampleReader {
     private val materializer: RecordMaterializer[InternalRow] =
       support.prepareForRead(hadoop, file.getKeyValueMetaData, file.getSchema, context)
 
+    reader.setRequestedSchema(requested)
+
+    def close(): Unit = reader.close()
+
     def sample(request: ChunkRequest): Option[SampledChunk] = {
       val block = reader.getRowGroups.get(request.index)
-      reader.setRequestedSchema(requested)
       val indexed = block.getColumns.asScala.forall(_.getOffsetIndexReference != null)
       if (block.getRowCount > request.window && indexed) {
         val ranges = ParquetSamples.ranges(block.getRowCount, request)
         Some(values(reader.readFilteredRowGroup(request.index, ranges), request, ranges.rowCount))
       } else if (chunkBytes(block) > mostChunkBytes) None
       else Some(values(reader.readRowGroup(request.index), request, block.getRowCount))
-    }.filter(_.bytes <= mostValueBytes)
+    }.filter(chunk => chunk.bytes <= mostValueBytes * chunk.values.size)
 
     private def chunkBytes(block: BlockMetaData): Long = block.getColumns.asScala
       .filter(_.getPath.toArray.sameElements(leaf.getPath))

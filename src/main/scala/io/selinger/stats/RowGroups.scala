@@ -10,7 +10,9 @@ import org.apache.hadoop.fs.FileStatus
  * @param index within the file
  * @param parts how many of the equal parts of a relation it stands for
  */
-final case class RowGroup(file: FileStatus, index: Int, rows: Long, parts: Int)
+final case class RowGroup(file: FileStatus, index: Int, rows: Long, parts: Int) {
+  val version: FileVersion = FileVersion.of(file)
+}
 
 /**
  * Some row groups of a relation, at even distances of rows: where samples come from.
@@ -50,11 +52,10 @@ object RowGroups {
   private def idOf(chosen: Seq[RowGroup]): String = {
     val hasher = Hashing.murmur3_128().newHasher()
     chosen.foreach { group =>
-      val version = FileVersion.of(group.file)
       hasher
-        .putString(version.path, UTF_8)
-        .putLong(version.length)
-        .putLong(version.modified)
+        .putString(group.version.path, UTF_8)
+        .putLong(group.version.length)
+        .putLong(group.version.modified)
         .putInt(group.index)
         .putInt(group.parts)
     }

@@ -69,11 +69,17 @@ object SampleStatistics {
       val statistics: RelationStatistics,
       predicates: Seq[Expression]
   ) {
+    /** The columns that the plan joins or groups by. */
+    private val keyIds: Set[ExprId] = KeyColumns.current
+
+    /** Columns of the files that the question can be about. */
     private val inFiles: Map[ExprId, Attribute] = {
       val partitions = relation.partitionSchema.fieldNames.map(FooterReader.columnName).toSet
+      val mentioned = predicates.flatMap(_.references.toSeq).map(_.exprId).toSet
       relation.plan.output
-        .filter(column => SampleReader.supports(column.dataType))
-        .filter(column => known(column) && !partitions(FooterReader.columnName(column.name)))
+        .filter(column => keyIds(column.exprId) || mentioned(column.exprId))
+        .filter(column => SampleReader.supports(column.dataType) && known(column))
+        .filterNot(column => partitions(FooterReader.columnName(column.name)))
         .map(column => column.exprId -> column)
         .toMap
     }
@@ -93,7 +99,7 @@ object SampleStatistics {
     private val asked: Seq[Expression] =
       if (evaluable.forall(isCounted)) Nil else evaluable
 
-    private def isCounted(predicate: Expression): Boolean = predicate match {
+    def isCounted(predicate: Expression): Boolean = predicate match {
       case IsNotNull(column: Attribute) => hasNulls(column)
       case IsNull(column: Attribute) => hasNulls(column)
       case _ => false
@@ -105,36 +111,30 @@ object SampleStatistics {
         .exists(_.nullFraction.isDefined)
 
     /** Keys whose values no dictionary has counted. */
-    private val keys: Seq[Attribute] = {
-      val ids = KeyColumns.current
-      relation.plan.output.filter(column =>
-        ids(column.exprId) && inFiles.contains(column.exprId) &&
-          !statistics.dictionaries.contains(FooterReader.columnName(column.name))
-      )
-    }
+    private val keys: Seq[Attribute] = inFiles.valuesIterator
+      .filter(column => keyIds(column.exprId))
+      .filterNot(c => statistics.dictionaries.contains(FooterReader.columnName(c.name)))
+      .toSeq
+      .sortBy(_.exprId.id)
 
     val columns: Seq[Attribute] = {
       val mentioned = asked.flatMap(_.references.toSeq.map(column => inFiles(column.exprId)))
       (mentioned ++ keys).distinctBy(_.exprId).take(mostColumns).sortBy(_.name)
     }
 
-    /** The predicates whose columns are in a sample of `sampled`, bound to them. */
-    def bound(sampled: Seq[StructField]): Seq[(Expression, Expression)] = {
-      val places = columns.flatMap { column =>
-        val at = sampled.indexWhere(_.name == column.name)
-        Option.when(at >= 0)(column.exprId -> at)
-      }.toMap
-      asked
-        .filter(_.references.forall(column => places.contains(column.exprId)))
-        .map(predicate =>
-          predicate -> predicate.transform { case column: AttributeReference =>
-            BoundReference(places(column.exprId), column.dataType, nullable = true)
-          }
-        )
+    /** Those of the predicates that are asked for, bound to `columns`. */
+    lazy val bound: Seq[Expression] = {
+      val places = columns.map(_.exprId).zipWithIndex.toMap
+      predicatesAsked.map(_.transform { case column: AttributeReference =>
+        BoundReference(places(column.exprId), column.dataType, nullable = true)
+      })
     }
 
-    def idOf(field: StructField): Option[ExprId] =
-      columns.find(_.name == field.name).map(_.exprId)
+    /** Without those whose columns were too many. */
+    lazy val predicatesAsked: Seq[Expression] = {
+      val present = AttributeSet(columns)
+      asked.filter(_.references.subsetOf(present))
+    }
   }
 
   /** Whether evaluating it does nothing but compute: it may be evaluated where the user did not. */
@@ -150,57 +150,87 @@ object SampleStatistics {
   private def ask(reader: SampleReader, question: Question): Option[SampledRelation] = {
     val start = System.nanoTime()
     val limits = limitsNow
-    val groups = question.statistics.groups
-    val fields = question.columns.map(column =>
-      StructField(column.name, column.dataType, nullable = true, column.metadata)
+    val key = SampleQuestion(
+      question.statistics.groups.id,
+      limits.maxRows,
+      question.columns.map(c => FooterReader.columnName(c.name) -> c.dataType),
+      question.bound
     )
-    val answer =
-      SampleStore.sample(reader, groups, fields, question.relation.hadoop, limits)
-    val result = answer.sample.map { sample =>
-      val deadline = start + TimeUnit.MILLISECONDS.toNanos(limits.budgetMs)
-      relationOf(question, answer, sample, limits, deadline)
+    val (result, complete) = SampleStore.known(key, limits) match {
+      case Some(known) => (Some(known), true)
+      case None => compute(reader, question, key, limits, start)
     }
     val ms = (System.nanoTime() - start) / 1e6
     Spent.add(ms)
-    record(question, answer, result, ms)
-    result
+    val relation = result.map(relationOf(question, _))
+    record(question, relation, complete, ms)
+    relation
   }
 
-  private def relationOf(
+  /** The result, and whether all of the time that it asked for was there. */
+  private def compute(
+      reader: SampleReader,
       question: Question,
+      key: SampleQuestion,
+      limits: SampleLimits,
+      start: Long
+  ): (Option[SampleResult], Boolean) = {
+    val fields = question.columns.map(column =>
+      StructField(column.name, column.dataType, nullable = true, column.metadata)
+    )
+    val answer = SampleStore.sample(
+      reader,
+      question.statistics.groups,
+      fields,
+      question.relation.hadoop,
+      limits
+    )
+    val deadline = start + TimeUnit.MILLISECONDS.toNanos(limits.budgetMs)
+    val result = answer.sample.map(evaluated(question, key, answer, _, limits, deadline))
+    // What was left out for lack of time may be there the next time.
+    val complete = answer.complete && System.nanoTime() <= deadline
+    if (complete) result.foreach(SampleStore.keep(key, _, limits))
+    (result, complete)
+  }
+
+  private def evaluated(
+      question: Question,
+      key: SampleQuestion,
       answer: SampleAnswer,
       sample: RelationSample,
       limits: SampleLimits,
       deadline: Long
-  ): SampledRelation = {
-    val groups = question.statistics.groups
-    val total = question.statistics.rows.value
-    val bound = question.bound(answer.columns)
-    def facts(i: Int) = SampleStore.facts(groups, answer, sample, i, limits)
-    val evaluation =
-      if (bound.isEmpty) {
-        Evaluation(
-          Nil,
-          sample.sizes.map(size => SampledGroup(size, size)),
-          answer.columns.indices.map(facts(_).summary)
-        )
-      } else
-        SampleStore.evaluate(groups, answer, sample, bound.map(_._2), limits, deadline)
-    val used = evaluation.applied.flatMap(i =>
-      bound(i)._2.collect { case b: BoundReference =>
-        b.ordinal
-      }
-    )
-    SampledRelation(
-      evaluation.applied.map(i => bound(i)._1),
-      evaluation.groups,
-      if (total > 0) math.min(1.0, sample.covered / total) else 1.0,
-      question.statistics.bound.exists(_ <= sample.rows.toDouble),
-      used.distinct.map(facts(_).alike).maxOption.getOrElse(0.0),
-      answer.columns
-        .zip(evaluation.columns)
-        .flatMap { case (field, summary) => question.idOf(field).map(_ -> summary) }
+  ): SampleResult = {
+    def placesOf(i: Int) = key.predicates(i).collect { case bound: BoundReference => bound.ordinal }
+    def facts(i: Int) = SampleStore.facts(key, answer, sample, i, limits)
+    val possible =
+      key.predicates.indices.filter(i => placesOf(i).forall(answer.usable.contains))
+    val evaluation = Option
+      .when(possible.nonEmpty)(sample.evaluate(possible.map(key.predicates(_)), deadline))
+      // Where only null tests could be evaluated, the footers' counts say more.
+      .filterNot(_.applied.forall(i => question.isCounted(question.predicatesAsked(possible(i)))))
+    val applied = evaluation.toSeq.flatMap(_.applied).map(possible(_))
+    SampleResult(
+      applied,
+      evaluation.fold(sample.sizes.map(size => SampledGroup(size, size)))(_.groups),
+      sample.covered,
+      applied.flatMap(placesOf).distinct.map(facts(_).alike).maxOption.getOrElse(0.0),
+      answer.usable.iterator
+        .map(i => i -> evaluation.fold(facts(i).summary)(_.columns(i)))
         .toMap
+    )
+  }
+
+  private def relationOf(question: Question, result: SampleResult): SampledRelation = {
+    val total = question.statistics.rows.value
+    val rows = result.groups.map(_.rows).sum
+    SampledRelation(
+      result.applied.map(question.predicatesAsked(_)),
+      result.groups,
+      if (total > 0) math.min(1.0, result.covered / total) else 1.0,
+      question.statistics.bound.exists(_ <= rows),
+      result.alike,
+      result.columns.map { case (i, summary) => question.columns(i).exprId -> summary }
     )
   }
 
@@ -225,8 +255,8 @@ object SampleStatistics {
 
   private def record(
       question: Question,
-      answer: SampleAnswer,
       result: Option[SampledRelation],
+      complete: Boolean,
       ms: Double
   ): Unit = {
     val plan: LogicalPlan = question.relation.plan
@@ -263,7 +293,7 @@ object SampleStatistics {
             left.map(NodeText.readable).mkString("estimated by formulas: ", ", ", "")
           )
         ),
-        setting = Option.unless(answer.complete)(SelingerConf.SAMPLING_BUDGET_MS.key)
+        setting = Option.unless(complete)(SelingerConf.SAMPLING_BUDGET_MS.key)
       )
     )
   }

@@ -18,18 +18,48 @@ import scala.util.control.NonFatal
  */
 final case class ColumnFacts(summary: ColumnSummary, alike: Double)
 
+/**
+ * What is asked of a sample.
+ *
+ * @param groups [[RowGroups.id]] of the relation
+ * @param rows wanted
+ * @param columns by lower-case name
+ * @param predicates bound to them
+ */
+final case class SampleQuestion(
+    groups: String,
+    rows: Int,
+    columns: Seq[(String, DataType)],
+    predicates: Seq[Expression]
+)
+
+/**
+ * @param applied places of the predicates that were evaluated
+ * @param groups how many rows they left in each row group
+ * @param covered rows that the sample was spread over
+ * @param alike how much the rows of a row group are alike in the columns of these predicates
+ * @param columns of the rows that are left, by their places, as far as they were read
+ */
+final case class SampleResult(
+    applied: Seq[Int],
+    groups: Seq[SampledGroup],
+    covered: Long,
+    alike: Double,
+    columns: Map[Int, ColumnSummary]
+)
+
 /** Bounds of sampling one relation; see the settings of the same names. */
 final case class SampleLimits(budgetMs: Long, maxRows: Int, threads: Int, cacheMaxBytes: Long)
 
 /**
- * @param sample of the columns that could be read
- * @param columns those, in the order of the sample
+ * @param sample of the columns that were asked for; those that could not be read are empty
+ * @param usable places of the others
  * @param complete whether all row groups that were wanted are in it
  * @param ms time that this call took
  */
 final case class SampleAnswer(
     sample: Option[RelationSample],
-    columns: Seq[StructField],
+    usable: Set[Int],
     complete: Boolean,
     ms: Double
 )
@@ -52,13 +82,6 @@ object SampleStore {
 
   private final case class ColumnKey(groups: String, rows: Int, name: String, kind: DataType)
 
-  private final case class EvaluationKey(
-      groups: String,
-      rows: Int,
-      columns: Seq[(String, DataType)],
-      predicates: Seq[Expression]
-  )
-
   private final case class Task(file: FileVersion, requests: Seq[ChunkKey])
 
   private final case class Caches(maxBytes: Long) {
@@ -76,7 +99,7 @@ object SampleStore {
     private def small = CacheBuilder.newBuilder().maximumSize(if (maxBytes > 0) 1000L else 0L)
 
     val facts: Cache[ColumnKey, ColumnFacts] = small.build()
-    val evaluations: Cache[EvaluationKey, Evaluation] = small.build()
+    val results: Cache[SampleQuestion, SampleResult] = small.build()
 
     val unreadable: Cache[FileVersion, java.lang.Boolean] =
       CacheBuilder.newBuilder().maximumSize(10000).expireAfterWrite(Duration.ofMinutes(1)).build()
@@ -117,43 +140,28 @@ object SampleStore {
   /** Forgets everything; the next query reads samples anew. */
   def clear(): Unit = current.set(null)
 
-  /** What `predicates` leave of a sample; evaluated once for each version of the files. */
-  def evaluate(
-      groups: RowGroups,
-      answer: SampleAnswer,
-      sample: RelationSample,
-      predicates: Seq[Expression],
-      limits: SampleLimits,
-      deadline: Long
-  ): Evaluation = {
-    val caches = cachesOf(limits)
-    val columns = answer.columns.map(c => FooterReader.columnName(c.name) -> c.dataType)
-    val key = EvaluationKey(groups.id, limits.maxRows, columns, predicates)
-    def result = sample.evaluate(predicates, deadline)
-    if (!answer.complete || predicates.map(sizeOf).sum > mostNodes) result
-    else
-      Option(caches.evaluations.getIfPresent(key)).getOrElse {
-        val fresh = result
-        // What was left out for lack of time may be evaluated the next time.
-        if (System.nanoTime() <= deadline) caches.evaluations.put(key, fresh)
-        fresh
-      }
-  }
+  /** What was found out before about the same rows; files that changed have other rows. */
+  def known(question: SampleQuestion, limits: SampleLimits): Option[SampleResult] =
+    Option(cachesOf(limits).results.getIfPresent(question))
+
+  def keep(question: SampleQuestion, result: SampleResult, limits: SampleLimits): Unit =
+    if (question.predicates.map(sizeOf).sum <= mostNodes) {
+      cachesOf(limits).results.put(question, result)
+    }
 
   /** What follows from the column at place `i` of a sample. */
   def facts(
-      groups: RowGroups,
+      question: SampleQuestion,
       answer: SampleAnswer,
       sample: RelationSample,
       i: Int,
       limits: SampleLimits
   ): ColumnFacts = {
-    val column = answer.columns(i)
     def result = ColumnFacts(sample.columns(i).summary, sample.columns(i).alike)
     if (!answer.complete) result
     else {
-      val name = FooterReader.columnName(column.name)
-      val key = ColumnKey(groups.id, limits.maxRows, name, column.dataType)
+      val (name, kind) = question.columns(i)
+      val key = ColumnKey(question.groups, question.rows, name, kind)
       cachesOf(limits).facts.get(key, () => result)
     }
   }
@@ -171,7 +179,7 @@ object SampleStore {
 
   private def keyOf(group: RowGroup, column: StructField, limits: SampleLimits): ChunkKey =
     ChunkKey(
-      FileVersion.of(group.file),
+      group.version,
       group.index,
       rowsOf(group, limits),
       FooterReader.columnName(column.name),
@@ -195,9 +203,9 @@ object SampleStore {
       caches: Caches
   ): Map[ChunkKey, Option[SampledChunk]] = {
     val byKey = columns.map(c => FooterReader.columnName(c.name) -> c).toMap
-    val files = groups.chosen.map(g => FileVersion.of(g.file) -> g.file).toMap
+    val files = groups.chosen.map(g => g.version -> g.file).toMap
     val windows = groups.chosen
-      .map(g => (FileVersion.of(g.file), g.index) -> g.parts * window)
+      .map(g => (g.version, g.index) -> g.parts * window)
       .toMap
     val tasks = missing
       .filter(key => caches.unreadable.getIfPresent(key.file) == null)
@@ -253,23 +261,26 @@ object SampleStore {
       limits: SampleLimits,
       start: Long
   ): SampleAnswer = {
-    val usable = columns.filter(column =>
-      groups.chosen.forall(group => !chunks.get(keyOf(group, column, limits)).contains(None))
+    val found = columns.map(column =>
+      groups.chosen.map(group => chunks.get(keyOf(group, column, limits)))
     )
-    val whole = groups.chosen.filter(group =>
-      usable.forall(column => chunks.contains(keyOf(group, column, limits)))
-    )
-    val complete = whole.size == groups.chosen.size
-    val parts = usable.map { column =>
-      column -> whole.map(group => chunks(keyOf(group, column, limits))).flatten
+    val usable = found.indices.filterNot(i => found(i).contains(Some(None)))
+    val whole = groups.chosen.indices.filter(g => usable.forall(i => found(i)(g).isDefined))
+    val parts = found.indices.map { i =>
+      if (usable.contains(i)) whole.flatMap(found(i)(_).flatten) else Nil
     }
-    val sample = parts.headOption.filter(_ => whole.nonEmpty).map { case (_, first) =>
+    val sample = usable.headOption.filter(_ => whole.nonEmpty).map { first =>
       RelationSample(
-        parts.map { case (_, values) => ColumnSample(values.map(_.values)) }.toIndexedSeq,
-        first.map(_.values.size),
-        first.map(_.covered).sum
+        parts.map(chunks => ColumnSample(chunks.map(_.values))),
+        parts(first).map(_.values.size),
+        parts(first).map(_.covered).sum
       )
     }
-    SampleAnswer(sample, usable, complete, (System.nanoTime() - start) / 1e6)
+    SampleAnswer(
+      sample,
+      usable.toSet,
+      whole.size == groups.chosen.size,
+      (System.nanoTime() - start) / 1e6
+    )
   }
 }

@@ -122,8 +122,8 @@ class LayeringSuite extends AnyFunSuite {
   )
 
   private def isMutable(field: JavaField): Boolean = {
-    val lazyState = field.getName.startsWith("bitmap$")
-    !lazyState &&
+    val compilers = field.getName.startsWith("bitmap$") || field.getName == "MODULE$"
+    !compilers &&
     (!field.getModifiers.contains(JavaModifier.FINAL) ||
       mutableTypes.exists(field.getRawType.getName.startsWith))
   }

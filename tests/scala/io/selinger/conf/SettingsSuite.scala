@@ -34,7 +34,7 @@ class SettingsSuite extends AnyFunSuite with SharedSession {
 
   test("keys are spark.selinger.<area>.<camelCase>; each has a unit, a category and a sentence") {
     all.foreach { setting =>
-      assert(setting.key.matches("spark\\.selinger(\\.[a-z][a-zA-Z0-9]*){1,2}"), setting.key)
+      assert(setting.key.matches("spark\\.selinger(\\.[a-z][a-zA-Z0-9]*){1,3}"), setting.key)
       assert(units.contains(setting.unit), setting.key)
       assert(setting.category.nonEmpty, setting.key)
       assert(setting.doc.endsWith("."), setting.key)

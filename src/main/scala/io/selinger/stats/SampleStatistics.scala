@@ -69,6 +69,7 @@ object SampleStatistics {
       val statistics: RelationStatistics,
       predicates: Seq[Expression]
   ) {
+
     /** The columns that the plan joins or groups by. */
     private val keyIds: Set[ExprId] = KeyColumns.current
 

@@ -10,7 +10,7 @@ import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, OneRowRelation}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{DoubleType, IntegerType}
+import org.apache.spark.sql.types.{DoubleType, IntegerType, StringType}
 import org.scalatest.funsuite.AnyFunSuite
 import scala.util.Random
 
@@ -139,6 +139,10 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     )))
     assert(!JoinRegion.isSafe(EqualTo(Cast(column, IntegerType), Literal(1))))
     assert(!JoinRegion.isSafe(LessThan(Add(column, column, EvalMode.ANSI), Literal(1.0))))
+    val text = AttributeReference("s", StringType)()
+    assert(JoinRegion.isSafe(Like(text, Literal("a%b"), '\\')))
+    assert(!JoinRegion.isSafe(Like(text, Literal("a\\"), '\\')))
+    assert(!JoinRegion.isSafe(Like(text, text, '\\')))
     assert(JoinRegion.isSafe(LessThan(Add(column, column, EvalMode.LEGACY), Literal(1.0))))
   }
 

@@ -23,8 +23,9 @@ final case class JoinSide(
  * Time that each join operator takes, in seconds of an otherwise idle cluster: not a forecast, but
  * a scale on which operators compare.
  *
- * Each step costs time per row and time per byte. Both were read off `make bench-operators` on Spark
- * 4.3 and hold at the default weight; `spark.selinger.cbo.weight` shifts them against each other as
+ * Each step costs time per row and time per byte. They were set by hand, from TPC-DS queries at scale
+ * factor 10 on Spark 4.3 (`make bench-operators` compares them with measured times), and hold at the
+ * default weight; `spark.selinger.cbo.weight` shifts them against each other as
  * in the reference formula, weight × rows + (1 − weight) × bytes.
  *
  * @param weight of rows against bytes, 0 to 1
@@ -105,7 +106,7 @@ final class JoinCost(cluster: Cluster, weight: Double) {
 
 object JoinCost {
 
-  /** The weight at which the constants below were measured. */
+  /** The weight at which the constants below hold. */
   val calibratedWeight: Double = 0.7
 
   private val shuffleNs = 150.0

@@ -83,9 +83,12 @@ object JoinRegion {
     case cast: Cast => Cast.canUpCast(cast.child.dataType, cast.dataType) && isSafe(cast.child)
     case _: BinaryComparison | _: And | _: Or | _: Not | _: In | _: InSet | _: IsNull |
         _: IsNotNull | _: IsNaN | _: Coalesce | _: If | _: CaseWhen | _: DateAdd | _: DateSub |
-        _: StartsWith | _: EndsWith | _: Contains | _: Like | _: Substring | _: Lower | _: Upper |
+        _: StartsWith | _: EndsWith | _: Contains | _: Substring | _: Lower | _: Upper |
         _: StringTrim | _: Concat | _: Year | _: KnownNotNull | _: KnownFloatingPointNormalized =>
       condition.children.forall(isSafe)
+    // A pattern that ends in an escape raises an error.
+    case Like(value, Literal(pattern, _), escape) =>
+      isSafe(value) && !String.valueOf(pattern).contains(escape)
     case arithmetic: BinaryArithmetic =>
       arithmetic.evalMode == EvalMode.LEGACY && arithmetic.children.forall(isSafe)
     case _ => false

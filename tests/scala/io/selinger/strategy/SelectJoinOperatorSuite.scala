@@ -430,6 +430,21 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
     body(write("left", 2000), write("right", 300))
   }
 
+  test("an aggregation whose input has been counted returns no more rows than that") {
+    withTextFiles { (_, right) =>
+      withConf(largeFiles) {
+        val df =
+          sql(s"SELECT f.id FROM facts f JOIN (SELECT DISTINCT k, v FROM $right) b ON f.k = b.k")
+        assert(decisionOf(df).reason == Reason.NoStatistics)
+        val _ = df.collect()
+        val decision = decisionOf(df)
+        assert(decision.phase == Phase.Adaptive && decision.reason == Reason.BroadcastCheapest)
+        assert(decision.evidence.exists(e => e.name == "right rows at most" && e.value <= 300))
+        assert(Plans.joins(df) == Seq("BroadcastHashJoin(right)"))
+      }
+    }
+  }
+
   test("fires at an adaptive re-plan on measured rows where nothing was known before") {
     withTextFiles { (left, right) =>
       withConf(largeFiles, "spark.sql.autoBroadcastJoinThreshold" -> "-1") {

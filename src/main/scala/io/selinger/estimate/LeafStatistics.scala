@@ -54,8 +54,19 @@ object LeafStatistics {
             .exactly(measured.rows, Origin.Measured, columns)
             .copy(measuredRowBytes = measured.rowBytes)
         )
-      case None => planned
+      case None => QueryStages.atMost(stage).fold(planned)(most => Some(within(planned, most)))
     }
+  }
+
+  /** What was planned for operators whose input has been counted meanwhile. */
+  private def within(planned: Option[PlanEstimate], most: Double): PlanEstimate = planned match {
+    case Some(estimate) =>
+      estimate.withRows(
+        estimate.rows.copy(value = math.min(estimate.rows.value, most)),
+        math.min(estimate.high, most),
+        Some(math.min(estimate.bound.getOrElse(most), most))
+      )
+    case None => PlanEstimate(Quantity(most, Origin.Derived), most, Some(most))
   }
 
   private def cacheEstimate(cached: InMemoryRelation): Option[PlanEstimate] =

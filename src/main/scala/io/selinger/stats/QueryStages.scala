@@ -3,7 +3,9 @@ package io.selinger.stats
 import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionSet}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.execution.{FilterExec, LimitExec, ProjectExec, SortExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive._
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 
 /** What finished query stages measured. */
 object QueryStages {
@@ -21,6 +23,21 @@ object QueryStages {
         Measured(count, if (count > 0) Some(statistics.sizeInBytes.toDouble / count) else None)
       }
     // The stage under another physical operator (a sort, say): its rows are not those measured.
+    case _ => None
+  }
+
+  /**
+   * Rows that the operators above a finished stage cannot exceed, where none of them returns more
+   * rows than it reads: the final part of an aggregation, say, whose partial part has run.
+   */
+  def atMost(stage: LogicalQueryStage): Option[Double] = rowsBelow(stage.physicalPlan)
+
+  private def rowsBelow(plan: SparkPlan): Option[Double] = plan match {
+    case running: QueryStageExec => running.computeStats().flatMap(_.rowCount).map(_.toDouble)
+    // Without groups, no rows make one.
+    case aggregate: BaseAggregateExec => rowsBelow(aggregate.child).map(math.max(1.0, _))
+    case _: SortExec | _: FilterExec | _: ProjectExec | _: AQEShuffleReadExec | _: LimitExec =>
+      rowsBelow(plan.children.head)
     case _ => None
   }
 

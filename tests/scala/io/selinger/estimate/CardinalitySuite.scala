@@ -269,6 +269,8 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val groups = copies.groupBy(a, b, gid)(a)
     // 100 rows have 100 combinations at most, 100 values of a, and the total.
     assert(math.abs(Estimates.estimate(groups, colours).get.rows.value - 201) < 1)
+    val column = Estimates.estimate(copies, colours).get.columns(a.exprId)
+    assert(column.distinct.contains(100.0) && column.nullFraction.isEmpty)
   }
 
   test("the first rows of each group are as many as there are groups, times that") {

@@ -50,16 +50,7 @@ final class CardinalityEstimator(
           input.bound
         )
       }
-    case expand: Expand =>
-      estimate(expand.child).map { input =>
-        val copies = expand.projections.size.toDouble
-        repeated(input)
-          .withRows(
-            input.rows.copy(value = input.rows.value * copies),
-            input.high * copies,
-            input.bound.map(_ * copies)
-          )
-      }
+    case expand: Expand => estimate(expand.child).map(expanded(_, expand))
     case generate: Generate => estimate(generate.child).map(generated(_, generate))
     case window: Window => estimate(window.child).map(ranked(_, window))
     case limit: WindowGroupLimit =>
@@ -299,6 +290,32 @@ final class CardinalityEstimator(
 
   /** Rows that return several times, with other columns. */
   private def repeated(input: PlanEstimate): PlanEstimate = input.copy(measuredRowBytes = None)
+
+  /** Copies of the rows; a column of one source has its values, and nulls in an unknown part. */
+  private def expanded(input: PlanEstimate, expand: Expand): PlanEstimate = {
+    val copies = expand.projections.size.toDouble
+    val sources = expand.output.zipWithIndex.flatMap { case (column, i) =>
+      expand.projections.map(_(i)).filterNot(_.foldable).distinctBy(_.canonicalized) match {
+        case Seq(only) => Some(column.exprId -> only)
+        case _ => None
+      }
+    }
+    val columns = sources.flatMap { case (id, source) =>
+      input.column(source).map(id -> _.copy(nullFraction = None))
+    }
+    repeated(input)
+      .copy(
+        columns = input.columns ++ columns,
+        domains = input.domains ++ sources.flatMap { case (id, source) =>
+          input.domain(source).map(id -> _)
+        }
+      )
+      .withRows(
+        input.rows.copy(value = math.min(PlanEstimate.most, input.rows.value * copies)),
+        math.min(PlanEstimate.most, input.high * copies),
+        input.bound.map(_ * copies)
+      )
+  }
 
   /** Explode and its like: lists have ten elements until something is known of them. */
   private def generated(input: PlanEstimate, generate: Generate): PlanEstimate = {

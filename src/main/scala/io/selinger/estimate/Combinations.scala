@@ -62,11 +62,11 @@ object Combinations {
 
   /**
    * Of a column without a count: the root of its relation's rows, which is off by less than that
-   * both for a flag and for a key. Without a relation, one value in ten rows.
+   * both for a flag and for a key.
    */
   private def guess(expression: Expression, input: PlanEstimate): Double = {
     val rows = math.max(1.0, input.rows.value)
-    val unknown = input.domain(expression).map(domain => math.sqrt(math.max(1.0, domain.rows)))
-    math.max(1.0, math.min(rows, unknown.getOrElse(rows * 0.1)))
+    val relation = input.domain(expression).fold(rows)(_.rows)
+    math.max(1.0, math.min(rows, math.sqrt(math.max(1.0, relation))))
   }
 }

@@ -29,6 +29,8 @@ object Combinations {
       .groupBy(expression => input.domain(expression).map(_.relation))
       .toSeq
       .map { case (relation, members) => ofOne(relation, members, input) }
+      // The last bits of a product depend on its order.
+      .sortBy(_.count)
     if (groups.isEmpty) Combinations(1.0, known = true)
     else {
       val product = groups.map(_.count).foldLeft(1.0)((a, b) => math.min(a * b, PlanEstimate.most))

@@ -234,6 +234,8 @@ object Selectivity {
         val shares = members.map(_._2.expected)
         if (columns.size == 1) clamp(shares.sum) else 1.0 - shares.map(1.0 - _).product
       }
+      .toSeq
+      .sorted
     Selectivity(
       clamp(1.0 - shares.map(1.0 - _).product),
       clamp(parts.map(_._2.high).sum),

@@ -2,6 +2,7 @@ package io.selinger.bench
 
 import io.selinger.core.PlanningPass
 import io.selinger.estimate.LeafStatistics
+import io.selinger.stats.KeyColumns
 import java.io.ObjectInputStream
 import java.nio.file.{Files, Path}
 import org.apache.spark.sql.catalyst.TableIdentifier
@@ -39,6 +40,7 @@ object Estimators {
   private object Selinger extends Estimator("selinger") {
     override def estimate(plan: LogicalPlan): Option[Estimate] = {
       PlanningPass.start()
+      KeyColumns.note(plan)
       LeafStatistics.estimator
         .estimate(plan)
         .map(known => Estimate(known.rows.value, Some(known.high), known.bound))

@@ -70,6 +70,19 @@ class SampledEstimateSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(found.columns(million.a.exprId).distinct.contains(40.0))
   }
 
+  test("a join sees what the relation held, not what a predicate has left of it") {
+    val relation = million.copy(estimate = million.estimate.map(_.asRelation(million.plan.output)))
+    val key = relation.b.exprId
+    val sample =
+      sampleOf(relation, Seq.fill(16)(62)).copy(columns = Map(key -> summary(992, 992, 992)))
+    val found = estimate(relation, sample)
+    assert(found.columns(key).distinct.exists(_ < 1e5))
+    assert(found.domains(key).values.exists(_ > 9e5) && found.domains(key).rows == 1e6)
+    assert(found.sources.values.toSeq == Seq(found.rows.value))
+    val unfiltered = estimate(relation, sample.copy(applied = Nil))
+    assert(unfiltered.domains(key).values.exists(_ > 9e5))
+  }
+
   test("whatever the sample says, the estimate is sound") {
     val groups = Gen.nonEmptyListOf(Gen.choose(0, 625))
     val columns = for {

@@ -54,8 +54,9 @@ final case class JoinKeys(
     }
   }
 
-  private val leftShare = inside(leftKeys, rightDomain, overlaps.map(_.left).product)
-  private val rightShare = inside(rightKeys, leftDomain, overlaps.map(_.right).product)
+  private val leftShare = inside(_.left, left, leftKeys, leftDomain, overlaps.map(_.left).product)
+  private val rightShare =
+    inside(_.right, right, rightKeys, rightDomain, overlaps.map(_.right).product)
 
   private def notNull(pick: Pair => Expression, side: PlanEstimate): Double =
     pairs
@@ -119,12 +120,23 @@ final case class JoinKeys(
   }
 
   /**
-   * Share of a side's keys that lie in the overlap. Where all that filters have left of them would
-   * fit there they are taken to lie there, for queries ask for what exists: of the days of two
-   * centuries in a calendar, those of the sales' five years.
+   * Share of a side's keys that lie in the overlap. As many of those that filters have left are
+   * taken to lie there as would fit, for queries ask for what exists: of the days of two centuries
+   * in a calendar, those of the sales' five years. Where a sample shows their range, that is known.
+   *
+   * @param domain values of the side's domain in the overlap
    */
-  private def inside(keys: Double, otherDomain: Double, share: Double): Double =
-    if (share < 1.0 && keys <= otherDomain) 1.0 else share
+  private def inside(
+      pick: Pair => Expression,
+      side: PlanEstimate,
+      keys: Double,
+      domain: Double,
+      share: Double
+  ): Double = {
+    val seen = pairs.forall(pair => side.column(pick(pair)).exists(_.rangeSeen))
+    val apart = domain <= 1.0
+    if (share >= 1.0 || seen || apart) share else math.max(share, math.min(1.0, domain / keys))
+  }
 }
 
 object JoinKeys {

@@ -90,7 +90,7 @@ object LeafStatistics {
           statistics.bound,
           columnsOf(leaf.output, statistics),
           nullsCounted = statistics.bound.isDefined
-        )
+        ).asRelation(leaf.output)
         val partitions = relation.partitionFilters(predicates)
         SampleStatistics.of(relation, statistics, predicates) match {
           case Some(sample) =>

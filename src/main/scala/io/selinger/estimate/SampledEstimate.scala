@@ -12,11 +12,18 @@ import org.apache.spark.sql.catalyst.expressions.ExprId
 object SampledEstimate {
 
   // The summary of fewer rows says less of a column than the formulas do.
-  private val leastRows = 100
+  private val leastRows = 30
 
   def of(input: PlanEstimate, sample: SampledRelation): PlanEstimate =
-    if (sample.applied.isEmpty) input.copy(columns = refined(input, sample))
-    else {
+    if (sample.applied.isEmpty) {
+      val columns = refined(input, sample)
+      input.copy(
+        columns = columns,
+        domains = input.domains.map { case (id, domain) =>
+          id -> domain.copy(values = columns.get(id).flatMap(_.distinct).orElse(domain.values))
+        }
+      )
+    } else {
       val formulas = Selectivity.filter(input, sample.applied)
       val prior = formulas.rows.value / math.max(1.0, input.rows.value)
       val (share, feared) =
@@ -29,14 +36,24 @@ object SampledEstimate {
             SampledShare.upper(sample.groups, sample.covered, sample.alike)
           )
       val rows = math.max(1.0, input.rows.value * share)
-      formulas
-        .copy(columns = filtered(input, formulas, sample, rows))
+      val left = formulas.copy(
+        columns = filtered(input, formulas, sample, rows),
+        domains = domains(input, formulas, sample),
+        // A leaf is one relation.
+        sources = formulas.sources.map { case (relation, _) => relation -> rows }
+      )
+      sample.columns
+        .collect { case (id, column) if isTold(column, sample) => (id, column) }
+        .foldLeft(left) { case (known, (id, column)) => ranged(known, id, column, sample) }
         .withRows(
           Quantity(rows, input.rows.origin.worse(Origin.Sampled)),
           input.high * feared,
           input.bound
         )
     }
+
+  private def isTold(summary: ColumnSummary, sample: SampledRelation): Boolean =
+    summary.rows >= leastRows || sample.complete
 
   /** Columns of all rows: what no other source knows comes from the sample. */
   private def refined(
@@ -45,7 +62,7 @@ object SampledEstimate {
   ): Map[ExprId, ColumnStatistics] =
     sample.columns.foldLeft(input.columns) { case (columns, (id, summary)) =>
       val known = columns.getOrElse(id, ColumnStatistics())
-      if (summary.rows < leastRows && !sample.complete) columns
+      if (!isTold(summary, sample)) columns
       else columns.updated(id, merged(known, summary, input.rows.value))
     }
 
@@ -58,7 +75,7 @@ object SampledEstimate {
   ): Map[ExprId, ColumnStatistics] = formulas.columns.map { case (id, column) =>
     val before = input.columns.get(id).flatMap(_.distinct)
     id -> (sample.columns.get(id) match {
-      case Some(summary) if summary.rows >= leastRows || sample.complete =>
+      case Some(summary) if isTold(summary, sample) =>
         merged(column.copy(distinct = before), summary, rows)
           .copy(nullFraction = Some(summary.nullFraction))
       // These predicates narrow it as the formulas say.
@@ -68,6 +85,55 @@ object SampledEstimate {
           before.map(Selectivity.survivors(_, math.max(1.0, input.rows.value), rows))
         )
     })
+  }
+
+  /**
+   * Where the values that are left come from. A column that is known from the sample only, and that
+   * no predicate narrows, is taken to have the same values in the rows that do not match.
+   */
+  private def domains(
+      input: PlanEstimate,
+      formulas: PlanEstimate,
+      sample: SampledRelation
+  ): Map[ExprId, Domain] = {
+    val narrowed = sample.applied.flatMap(_.references.map(_.exprId)).toSet
+    formulas.domains.map { case (id, domain) =>
+      val seen = sample.columns.get(id).filterNot(_ => domain.values.isDefined || narrowed(id))
+      id -> seen.fold(domain)(column =>
+        domain.copy(values = Some(math.max(1.0, column.distinctOf(input.rows.value))))
+      )
+    }
+  }
+
+  /**
+   * With the range of a column that the sample shows: the rows of one year have just that year's
+   * days, whichever column says the year.
+   */
+  private def ranged(
+      known: PlanEstimate,
+      id: ExprId,
+      summary: ColumnSummary,
+      sample: SampledRelation
+  ): PlanEstimate = {
+    // Rows of one row group may be alike; of those that were not looked at nothing is known.
+    val draws =
+      if (sample.covered >= 1.0) summary.rows - summary.nulls
+      else sample.groups.count(_.matched > 0)
+    val column = known.columns.getOrElse(id, ColumnStatistics())
+    (for (min <- column.min; max <- column.max; (low, high) <- summary.range(draws)) yield {
+      val (from, to) = (math.max(min, math.min(low, max)), math.min(max, math.max(high, min)))
+      val values = known.domains.get(id).flatMap(_.values)
+      val step = values.filter(_ > 1).fold(0.0)(d => (max - min) / (d - 1))
+      val share = if (max > min) (to - from + step) / (max - min + step) else 1.0
+      known.copy(
+        columns =
+          known.columns.updated(
+            id,
+            column.copy(min = Some(from), max = Some(to), rangeSeen = true)
+          ),
+        domains = known.domains ++ known.domains.get(id).map(id -> _.narrowed(math.min(1.0, share)))
+      )
+    }).getOrElse(known)
   }
 
   /** Counts of values are at most those known from elsewhere; what was counted exactly stays. */

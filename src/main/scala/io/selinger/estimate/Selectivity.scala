@@ -283,7 +283,10 @@ object Selectivity {
     else
       input.copy(
         columns = columns.map { case (id, column) =>
-          id -> column.copy(distinct = column.distinct.map(survivors(_, before, after)))
+          id -> column.copy(
+            distinct = column.distinct.map(survivors(_, before, after)),
+            rangeSeen = false
+          )
         },
         sources = input.sources.map { case (relation, rows) =>
           relation -> survivors(rows, before, after)

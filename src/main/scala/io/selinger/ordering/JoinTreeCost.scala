@@ -80,8 +80,11 @@ final class JoinTreeCost(
         JoinEstimator.pairs(keys, others, left.estimate, right.estimate)
       } else result.rows.value
     val sides = Seq((left, right), (right, left))
+    // As for the operator later: a broadcast must be safe even if the estimate misleads.
+    def feared(tree: JoinTree) =
+      HashTable.bytes(tree.estimate.high, tree.rowBytes, keyBytes, packed)
     val broadcasts = sides.collect {
-      case (build, stream) if limits.broadcastBytes.exists(table(build) <= _) =>
+      case (build, stream) if limits.broadcastBytes.exists(feared(build) <= _) =>
         cost.broadcastHash(side(build), side(stream)) +
           cost.hashedPairs(pairs, side(stream), table(build))
     }

@@ -13,6 +13,8 @@ import scala.jdk.CollectionConverters._
  * @param once those among them that occur once
  * @param frequent values that occur much more often than the others
  * @param averageBytes of values of variable width
+ * @param low the smallest place of a value on the axis of [[ColumnStatistics]]
+ * @param high the largest
  */
 final case class ColumnSummary(
     rows: Int,
@@ -20,11 +22,25 @@ final case class ColumnSummary(
     distinct: Int,
     once: Int,
     frequent: Seq[FrequentValue],
-    averageBytes: Option[Double]
+    averageBytes: Option[Double],
+    low: Option[Double] = None,
+    high: Option[Double] = None
 ) {
 
   /** Share of rows that are null. */
   def nullFraction: Double = if (rows == 0) 0.0 else nulls.toDouble / rows
+
+  /**
+   * Ends of the values that these were sampled from: as far outside as sampled values are apart on
+   * average.
+   *
+   * @param draws that are independent of each other, among the values sampled
+   */
+  def range(draws: Int): Option[(Double, Double)] =
+    for (l <- low; h <- high if !l.isInfinite && !h.isInfinite) yield {
+      val apart = (h - l) / math.max(1, math.min(draws, rows - nulls) - 1)
+      (l - apart, h + apart)
+    }
 
   /** Distinct values in all `total` rows that these were sampled from. */
   def distinctOf(total: Double): Double = {
@@ -76,7 +92,9 @@ object ColumnSummary {
       counts.size,
       counts.values.asScala.count(_ == 1),
       frequent,
-      Option.when(tally.sized && present > 0)(tally.bytes.toDouble / present)
+      Option.when(tally.sized && present > 0)(tally.bytes.toDouble / present),
+      counts.keySet.asScala.iterator.flatMap(NumericAxis.of(_)).minOption,
+      counts.keySet.asScala.iterator.flatMap(NumericAxis.of(_)).maxOption
     )
   }
 

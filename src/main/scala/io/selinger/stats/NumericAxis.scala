@@ -6,16 +6,23 @@ import org.apache.spark.sql.types._
 object NumericAxis {
 
   /** The place of a Catalyst value of type `kind`; none for nulls and for types without an axis. */
-  def of(value: Any, kind: DataType): Option[Double] = (value, kind) match {
-    case (null, _) => None
-    case (number: Byte, ByteType) => Some(number.toDouble)
-    case (number: Short, ShortType) => Some(number.toDouble)
-    case (number: Int, IntegerType | DateType) => Some(number.toDouble)
-    case (number: Long, LongType | TimestampType | TimestampNTZType) => Some(number.toDouble)
-    case (number: Float, FloatType) => Some(number.toDouble).filterNot(_.isNaN)
-    case (number: Double, DoubleType) => Some(number).filterNot(_.isNaN)
-    case (number: Decimal, _: DecimalType) => Some(number.toDouble)
-    case (flag: Boolean, BooleanType) => Some(if (flag) 1.0 else 0.0)
+  def of(value: Any, kind: DataType): Option[Double] = kind match {
+    case ByteType | ShortType | IntegerType | DateType | LongType | TimestampType |
+        TimestampNTZType | FloatType | DoubleType | BooleanType | _: DecimalType =>
+      of(value)
+    case _ => None
+  }
+
+  /** The place of a Catalyst value whose column is known to have an axis. */
+  def of(value: Any): Option[Double] = value match {
+    case number: Byte => Some(number.toDouble)
+    case number: Short => Some(number.toDouble)
+    case number: Int => Some(number.toDouble)
+    case number: Long => Some(number.toDouble)
+    case number: Float => Some(number.toDouble).filterNot(_.isNaN)
+    case number: Double => Some(number).filterNot(_.isNaN)
+    case number: Decimal => Some(number.toDouble)
+    case flag: Boolean => Some(if (flag) 1.0 else 0.0)
     case _ => None
   }
 

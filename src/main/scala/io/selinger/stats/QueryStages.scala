@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.{FilterExec, LimitExec, ProjectExec, SortExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.window.{WindowExecBase, WindowGroupLimitExec}
 
 /** What finished query stages measured. */
 object QueryStages {
@@ -36,7 +37,8 @@ object QueryStages {
     case running: QueryStageExec => running.computeStats().flatMap(_.rowCount).map(_.toDouble)
     // Without groups, no rows make one.
     case aggregate: BaseAggregateExec => rowsBelow(aggregate.child).map(math.max(1.0, _))
-    case _: SortExec | _: FilterExec | _: ProjectExec | _: AQEShuffleReadExec | _: LimitExec =>
+    case _: SortExec | _: FilterExec | _: ProjectExec | _: AQEShuffleReadExec | _: LimitExec |
+        _: WindowExecBase | _: WindowGroupLimitExec =>
       rowsBelow(plan.children.head)
     case _ => None
   }

@@ -111,10 +111,12 @@ object SampleStatistics {
         .get(FooterReader.columnName(column.name))
         .exists(_.nullFraction.isDefined)
 
-    /** Keys whose values no dictionary has counted. */
+    /** Keys whose values no dictionary has counted; all of them where predicates leave few. */
     private val keys: Seq[Attribute] = inFiles.valuesIterator
       .filter(column => keyIds(column.exprId))
-      .filterNot(c => statistics.dictionaries.contains(FooterReader.columnName(c.name)))
+      .filter(c =>
+        asked.nonEmpty || !statistics.dictionaries.contains(FooterReader.columnName(c.name))
+      )
       .toSeq
       .sortBy(_.exprId.id)
 

@@ -11,6 +11,8 @@ import io.selinger.core.{Origin, Quantity}
  * @param distinct distinct values other than null
  * @param averageBytes width of a value in a row, for types of variable width
  * @param frequent values that are much more frequent than the others, most frequent first
+ * @param rangeSeen whether `min` and `max` are those of the rows that predicates have left, as a
+ *   sample shows, rather than what is left of the relation's range when values are ruled out
  */
 final case class ColumnStatistics(
     nullFraction: Option[Double] = None,
@@ -18,7 +20,8 @@ final case class ColumnStatistics(
     max: Option[Double] = None,
     distinct: Option[Double] = None,
     averageBytes: Option[Double] = None,
-    frequent: Seq[FrequentValue] = Nil
+    frequent: Seq[FrequentValue] = Nil,
+    rangeSeen: Boolean = false
 )
 
 /**

@@ -159,6 +159,24 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(math.abs(Estimates.estimate(year, calendar, sales).get.rows.value - 10000) < 100)
     val all = joinedWith(calendar, sales.plan)(calendar.b >= 0.0)
     assert(math.abs(Estimates.estimate(all, calendar, sales).get.rows.value - 100000) < 1000)
+    // Of 2,000 days that are left, as many as fit are taken to be among those of the sales.
+    val some = joinedWith(calendar, sales.plan)(calendar.b < 20.0)
+    assert(math.abs(Estimates.estimate(some, calendar, sales).get.rows.value - 100000) < 5000)
+  }
+
+  test("where a sample has shown the days that are left, these are the ones that meet") {
+    def days(from: Double, to: Double): Relation = {
+      val all = counted(2000, a = evenly(from, to).copy(distinct = Some(2000), rangeSeen = true))
+      val domain = Domain(Some(to - from + 1), 10000, all.a.exprId.id)
+      all.copy(estimate = all.estimate.map(_.copy(domains = Map(all.a.exprId -> domain))))
+    }
+    val sales = counted(100000, a = evenly(5000, 5999))
+    def rows(calendar: Relation): Double =
+      Estimates.estimate(joined(Inner, sales, calendar), sales, calendar).get.rows.value
+    // Every fifth day of the whole calendar, and all of two thousand.
+    assert(math.abs(rows(days(0, 9999)) - 20000) < 1000)
+    assert(math.abs(rows(days(5000, 6999)) - 100000) < 1000)
+    assert(rows(days(7000, 8999)) < 10)
   }
 
   test("several keys have at most as many combinations as their relation has rows") {

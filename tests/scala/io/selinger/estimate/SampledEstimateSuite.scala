@@ -83,6 +83,30 @@ class SampledEstimateSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(unfiltered.domains(key).values.exists(_ > 9e5))
   }
 
+  test(
+    "a range that the sample shows narrows the column and its domain, not beyond what is known"
+  ) {
+    val relation = million.copy(estimate = million.estimate.map(_.asRelation(million.plan.output)))
+    val key = relation.a.exprId
+    val column = summary(500, 40, 0).copy(low = Some(101), high = Some(140))
+    val sample = sampleOf(relation, Seq.fill(16)(62), column = column)
+      .copy(applied = Seq(IsNotNull(relation.b)), covered = 1.0)
+    val found = estimate(relation, sample)
+    val narrowed = found.columns(key)
+    assert(narrowed.rangeSeen)
+    assert(narrowed.min.exists(m => m > 100 && m <= 101))
+    assert(narrowed.max.exists(m => m >= 140 && m < 141))
+    assert(found.domains(key).values.exists(v => math.abs(v - 40) < 2))
+    // In a part of the row groups rows may be alike: the ends may lie further out.
+    val part = estimate(relation, sample.copy(covered = 0.1)).columns(key)
+    assert(part.min.exists(_ < 99) && part.max.exists(_ > 142))
+    val beyond = column.copy(low = Some(-5e6), high = Some(5e6))
+    val whole = estimate(relation, sample.copy(columns = Map(key -> beyond))).columns(key)
+    assert(whole.min.contains(1.0) && whole.max.contains(1000.0))
+    val few = column.copy(rows = 20)
+    assert(!estimate(relation, sample.copy(columns = Map(key -> few))).columns(key).rangeSeen)
+  }
+
   test("whatever the sample says, the estimate is sound") {
     val groups = Gen.nonEmptyListOf(Gen.choose(0, 625))
     val columns = for {

@@ -87,6 +87,18 @@ class RelationSampleSuite extends AnyFunSuite with SharedSession {
     assert(bytes.distinct == 1 && bytes.averageBytes.contains(2.0))
     assert(ColumnSummary.of(Iterator(1, 2, 3)).averageBytes.isEmpty)
     assert(ColumnSummary.of(Iterator.empty).distinctOf(100) == 0.0)
+    assert(ColumnSummary.of(texts.iterator).range(10).isEmpty)
+  }
+
+  test("the range of values reaches as far beyond those sampled as they are apart") {
+    val found = ColumnSummary.of(Iterator(null, 10L, 30L, 20L, 20L, null))
+    assert(found.low.contains(10.0) && found.high.contains(30.0))
+    assert(found.range(draws = 100).exists { case (l, h) => l < 4 && l > 3 && h > 36 && h < 37 })
+    assert(found.range(draws = 1).contains((-10.0, 50.0)))
+    assert(ColumnSummary.of(Iterator(null, null)).range(5).isEmpty)
+    val odd = Iterator[Any](Double.NaN, 1.0, Double.PositiveInfinity)
+    assert(ColumnSummary.of(odd).range(5).isEmpty)
+    assert(ColumnSummary.of(Iterator(Double.NaN, 1.0)).range(5).contains((1.0, 1.0)))
   }
 
   test("frequent values are those far above the average, most frequent first") {

@@ -106,6 +106,7 @@ class LayeringSuite extends AnyFunSuite {
       "FooterStore$.current",
       "FooterStore$.distinctReads",
       "FooterStore$.footerReads",
+      "ParsedFooters$.recent",
       "PlanningPass$.passes",
       "SampleStore$.current",
       "SampleStore$.sampleReads"

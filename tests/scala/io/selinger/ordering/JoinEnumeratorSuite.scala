@@ -29,7 +29,7 @@ class JoinEnumeratorSuite extends AnyFunSuite {
   }
 
   private def search(graph: JoinGraph, costs: Costs, maxPairs: Long = Long.MaxValue) =
-    new JoinEnumerator(graph, costs.relation, costs.join, maxPairs, () => false).best()
+    new JoinEnumerator(graph, costs.relation, costs.join, maxPairs, () => 0.0).best().get
 
   /** The cheapest of all bushy trees without cross products, by trying them all. */
   private def optimum(graph: JoinGraph, costs: Costs): Double = {
@@ -57,7 +57,7 @@ class JoinEnumeratorSuite extends AnyFunSuite {
       val graph = JoinGraphs.random(2 + seed % 7, new Random(seed))
       val costs = new Costs(seed.toLong)
       val found = search(graph, costs)
-      assert(found.exact && found.tree.set == graph.all)
+      assert(found.limit.isEmpty && found.tree.set == graph.all)
       assert(found.tree.seconds == optimum(graph, costs), s"seed $seed")
     }
   }
@@ -82,21 +82,31 @@ class JoinEnumeratorSuite extends AnyFunSuite {
     val graph = JoinGraphs.star(30)
     val costs = new Costs(3)
     val found = search(graph, costs, maxPairs = 1000)
-    assert(!found.exact && found.tree.set == graph.all)
+    assert(found.limit.contains(JoinEnumerator.Limit.Pairs) && found.tree.set == graph.all)
     assert(costs.joins < 30 * 30)
   }
 
-  test("the search stops when its time is over") {
-    val costs = new Costs(3)
-    val found =
-      new JoinEnumerator(
-        JoinGraphs.clique(12),
-        costs.relation,
-        costs.join,
-        Long.MaxValue,
-        () => true
-      ).best()
-    assert(!found.exact && found.tree.set == RelationSet.first(12))
+  test("after half of the time the search goes on greedily, after all of it it gives up") {
+    def after(used: () => Double) = {
+      val costs = new Costs(3)
+      val graph = JoinGraphs.clique(12)
+      val found = new JoinEnumerator(graph, costs.relation, costs.join, Long.MaxValue, used).best()
+      (found, costs.joins)
+    }
+    val (late, joins) = after(() => 0.6)
+    assert(late.exists(_.limit.contains(JoinEnumerator.Limit.Time)))
+    assert(late.exists(_.tree.set == RelationSet.first(12)) && joins < 12 * 12)
+    assert(after(() => 1.0)._1.isEmpty)
+    // While pairs are costed, too, which takes longer than finding them.
+    val whole = new Costs(3)
+    val _ = search(JoinGraphs.clique(12), whole)
+    var asked = 0L
+    val (slow, some) = after { () =>
+      asked += 1
+      if (asked < whole.joins * 2) 0.0 else 0.7
+    }
+    assert(slow.exists(_.limit.contains(JoinEnumerator.Limit.Time)))
+    assert(some < whole.joins)
   }
 
   test("the same graph gives the same tree") {

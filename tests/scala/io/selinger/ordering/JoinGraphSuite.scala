@@ -31,8 +31,19 @@ class JoinGraphSuite extends AnyFunSuite {
   test("a class gives a join one key, and one that the query names") {
     val found = graph(EqualTo(ax, bx), EqualTo(bx, cx), EqualTo(ax, cx))
     assert(found.keys.size == 1)
-    assert(found.conditionBetween(set(0, 1), set(2)).contains(EqualTo(bx, cx)))
-    assert(found.conditionBetween(set(2), set(0, 1)).contains(EqualTo(cx, bx)))
+    assert(found.conditionBetween(set(1), set(2)).contains(EqualTo(bx, cx)))
+    assert(found.conditionBetween(set(2), set(1)).contains(EqualTo(cx, bx)))
+  }
+
+  test("a class joins by the members that the query goes on to use") {
+    val equalities = Seq(EqualTo(ax, bx), EqualTo(bx, cx))
+    def key(output: Attribute*)(left: Long, right: Long) =
+      JoinGraph.of(Seq(a, b, c), equalities, output).get.conditionBetween(left, right)
+    assert(key(ax)(set(0, 1), set(2)).contains(EqualTo(ax, cx)))
+    assert(key(ax)(set(2), set(0, 1)).contains(EqualTo(cx, ax)))
+    assert(key(cx)(set(0, 1), set(2)).contains(EqualTo(bx, cx)))
+    assert(key(ax, cx)(set(0, 1), set(2)).contains(EqualTo(ax, cx)))
+    assert(key(by)(set(0, 1), set(2)).contains(EqualTo(bx, cx)))
   }
 
   test("two columns of one relation in a class are compared in that relation") {
@@ -59,6 +70,13 @@ class JoinGraphSuite extends AnyFunSuite {
     val found = graph(EqualNullSafe(ax, bx), EqualTo(bx, cx))
     assert(found.isConnected)
     assert(found.conditionBetween(set(0), set(2)).isEmpty)
+  }
+
+  test("null-safe equality of a sum over two relations joins none of them") {
+    val found = graph(EqualTo(ax, cx), EqualNullSafe(Add(ay, by), cx))
+    assert(!found.isConnected)
+    assert(found.neighboursOf(set(0)) == set(2))
+    assert(!graph(EqualTo(ax, cx), EqualNullSafe(Add(ay, by), Literal(5))).isConnected)
   }
 
   test("a relation that no equality reaches is not connected") {

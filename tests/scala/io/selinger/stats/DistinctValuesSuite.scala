@@ -66,6 +66,16 @@ class DistinctValuesSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
+  test("infinity among the values makes no number infinite, nor none") {
+    val chunks = Seq(Some(Double.PositiveInfinity), Some(5.0), None).map(max =>
+      ChunkDistinct(100, 1000, Some(1.0), max)
+    )
+    Seq(Some((1.0, Double.PositiveInfinity)), Some((1.0, 5.0)), None).foreach { range =>
+      val found = DistinctValues.merged(chunks, 10000, range, None)
+      assert(found >= 100 && found <= 10000, range)
+    }
+  }
+
   test("one chunk that is the whole relation is exact") {
     val chunk = ChunkDistinct(37, 1000, Some(1), Some(900))
     val found =

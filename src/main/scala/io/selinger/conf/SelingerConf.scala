@@ -108,7 +108,7 @@ object SelingerConf {
     ConfEntry.count(
       key("stats.footerThreads"),
       8L,
-      "Threads that read the footers of one relation; they end with it."
+      "Threads that read the footers of one relation. They end when they have read what they began."
     ),
     "statistics",
     "count"

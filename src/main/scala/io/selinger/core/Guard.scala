@@ -40,7 +40,8 @@ object Guard {
         }
       }
     catch {
-      case error @ (NonFatal(_) | _: LinkageError) if !failOnError(switches) =>
+      case error @ (NonFatal(_) | _: LinkageError | _: StackOverflowError)
+          if !failOnError(switches) =>
         failed(rule, node, Reason.RuleFailed, error.toString, Some(error))
         unchanged
     }
@@ -49,7 +50,8 @@ object Guard {
   def value[A](rule: RuleInfo, switches: Switches, fallback: => A)(body: => A): A =
     try if (active(rule, switches)) body else fallback
     catch {
-      case error @ (NonFatal(_) | _: LinkageError) if !failOnError(switches) =>
+      case error @ (NonFatal(_) | _: LinkageError | _: StackOverflowError)
+          if !failOnError(switches) =>
         log.warn(s"${rule.id} failed and was skipped: $error", error)
         fallback
     }

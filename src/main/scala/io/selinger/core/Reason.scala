@@ -105,6 +105,11 @@ object Reason {
         "CROSS_PRODUCT",
         "no chain of equalities connects all relations, and products stay where they were written"
       )
+  case object MayRaise
+      extends Reason(
+        "ERRORS_DEPEND_ON_PLAN",
+        "a column or condition can raise an error, and another plan could evaluate it for other rows"
+      )
   case object PredicatesSampled
       extends Reason(
         "PREDICATES_SAMPLED",
@@ -148,6 +153,7 @@ object Reason {
     SparkReorders,
     TooManyRelations,
     CrossProduct,
+    MayRaise,
     PredicatesSampled,
     ColumnsSampled,
     SampleUnavailable

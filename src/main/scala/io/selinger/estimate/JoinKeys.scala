@@ -1,5 +1,6 @@
 package io.selinger.estimate
 
+import io.selinger.core.Origin
 import org.apache.spark.sql.catalyst.expressions._
 
 /**
@@ -122,7 +123,8 @@ final case class JoinKeys(
   /**
    * Share of a side's keys that lie in the overlap. As many of those that filters have left are
    * taken to lie there as would fit, for queries ask for what exists: of the days of two centuries
-   * in a calendar, those of the sales' five years. Where a sample shows their range, that is known.
+   * in a calendar, those of the sales' five years. Where a sample shows their range, that is known;
+   * where how many are left is only assumed, the assumption is as good for those in the overlap.
    *
    * @param domain values of the side's domain in the overlap
    */
@@ -135,7 +137,9 @@ final case class JoinKeys(
   ): Double = {
     val seen = pairs.forall(pair => side.column(pick(pair)).exists(_.rangeSeen))
     val apart = domain <= 1.0
-    if (share >= 1.0 || seen || apart) share else math.max(share, math.min(1.0, domain / keys))
+    val assumed = side.rows.origin == Origin.Default
+    if (share >= 1.0 || seen || apart || assumed) share
+    else math.max(share, math.min(1.0, domain / keys))
   }
 }
 

@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /**
  * What is known of a plan's leaves, best source first: rows that exist already (local relations,
@@ -116,8 +117,12 @@ object LeafStatistics {
         table.stats.map(_.toPlanStats(output, planStatsEnabled = true))
       case _ => None
     }
-    val statistics = analyzed.getOrElse(leaf.stats)
-    statistics.rowCount.map { count =>
+    val reported = leaf match {
+      // Before pushdown it would answer for the whole table, by a request of its own.
+      case _: DataSourceV2Relation => None
+      case other => Some(other.stats)
+    }
+    for (statistics <- analyzed.orElse(reported); count <- statistics.rowCount) yield {
       val columns = statistics.attributeStats.map { case (column, known) =>
         val rows = math.max(1.0, count.toDouble)
         column.exprId -> ColumnStatistics(

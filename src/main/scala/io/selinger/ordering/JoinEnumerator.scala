@@ -6,8 +6,8 @@ import scala.collection.mutable
  * Finds the cheapest bushy tree without cross products for a connected graph.
  *
  * Exact by dynamic programming over connected subgraphs and their complements (DPccp), which looks
- * at each pair just once; beyond `maxPairs`, or when `expired`, greedily: the join that adds least
- * cost first (GOO, with cost for size). Equal costs are settled by the order of enumeration, which
+ * at each pair just once; beyond `maxPairs`, or after half of the time, greedily: the join that adds
+ * least cost first (GOO, with cost for size). Equal costs are settled by the order of enumeration, which
  * depends on the graph alone.
  *
  * References: Moerkotte, Neumann, Analysis of Two Existing and One New Dynamic Programming Algorithm
@@ -16,35 +16,44 @@ import scala.collection.mutable
  *
  * @param relation the tree of one relation
  * @param join two trees joined; symmetric
+ * @param used share of the time that is used up
  */
 final class JoinEnumerator(
     graph: JoinGraph,
     relation: Int => JoinTree,
     join: (JoinTree, JoinTree) => JoinTree,
     maxPairs: Long,
-    expired: () => Boolean
+    used: () => Double
 ) {
   import JoinEnumerator._
 
-  def best(): Found = {
+  private def expired: Boolean = used() >= exactShare
+
+  /** None where the time is up before a tree is complete. */
+  def best(): Option[Found] = {
     val (pairs, complete) = connectedPairs()
-    if (complete) Found(dynamic(pairs), exact = true) else Found(greedy(), exact = false)
+    val exact = if (complete) dynamic(pairs).map(Found(_, None)) else None
+    exact.orElse {
+      val limit = if (expired) Limit.Time else Limit.Pairs
+      greedy().map(Found(_, Some(limit)))
+    }
   }
 
-  private def dynamic(pairs: Iterable[(Long, Long)]): JoinTree = {
+  private def dynamic(pairs: Iterable[(Long, Long)]): Option[JoinTree] = {
     val trees = mutable.LongMap.empty[JoinTree]
     graph.relations.indices.foreach(i => trees.update(RelationSet.single(i), relation(i)))
-    pairs.foreach { case (left, right) =>
+    pairs.iterator.takeWhile(_ => !expired).foreach { case (left, right) =>
       val joined = join(trees(left), trees(right))
       if (trees.get(joined.set).forall(_.seconds > joined.seconds)) trees.update(joined.set, joined)
     }
-    trees(graph.all)
+    // The pairs of all relations come last: one of them is not yet the best.
+    if (expired) None else trees.get(graph.all)
   }
 
-  private def greedy(): JoinTree = {
+  private def greedy(): Option[JoinTree] = {
     var forest: Seq[JoinTree] = graph.relations.indices.map(relation)
     val known = mutable.HashMap.empty[(Long, Long), JoinTree]
-    while (forest.size > 1) {
+    while (forest.size > 1 && used() < 1.0) {
       val candidates = for {
         (left, i) <- forest.zipWithIndex
         right <- forest.drop(i + 1)
@@ -53,7 +62,7 @@ final class JoinEnumerator(
       val next = candidates.minBy(tree => added(tree))
       forest = forest.filterNot(tree => RelationSet.within(tree.set, next.set)) :+ next
     }
-    forest.head
+    forest.headOption.filter(_ => forest.size == 1)
   }
 
   private def added(tree: JoinTree): Double = tree match {
@@ -64,7 +73,7 @@ final class JoinEnumerator(
   /** All pairs, by the size of what they make; false if these are too many. */
   private def connectedPairs(): (Iterable[(Long, Long)], Boolean) = {
     val found = mutable.ArrayBuffer.empty[(Long, Long)]
-    def full: Boolean = found.size > maxPairs || expired()
+    def full: Boolean = found.size > maxPairs || expired
 
     def subgraphs(set: Long, excluded: Long)(emit: Long => Unit): Unit = {
       val around = RelationSet.without(graph.neighboursOf(set), excluded)
@@ -100,6 +109,16 @@ final class JoinEnumerator(
 
 object JoinEnumerator {
 
-  /** @param exact whether every tree was considered */
-  final case class Found(tree: JoinTree, exact: Boolean)
+  /** Of the time, for the exact search. The rest is the greedy one's. */
+  private val exactShare = 0.5
+
+  /** What kept the search from looking at every tree. */
+  sealed abstract class Limit(val setting: String)
+  object Limit {
+    case object Pairs extends Limit("ordering.maxPairs")
+    case object Time extends Limit("planning.budgetMs")
+  }
+
+  /** @param limit none where every tree was considered */
+  final case class Found(tree: JoinTree, limit: Option[Limit])
 }

@@ -15,19 +15,38 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
  *
  * @param members relation and expression
  * @param written the equalities of the query among them
+ * @param kept relations whose member the query goes on to use. A join by such a member leaves its rows
+ *   partitioned and sorted by what is still there, so that the next operator may need no shuffle
  */
-final case class KeyClass(members: Seq[(Int, Expression)], written: Seq[EqualTo]) {
+final case class KeyClass(
+    members: Seq[(Int, Expression)],
+    written: Seq[EqualTo],
+    kept: Long = 0L
+) {
 
   val relations: Long = members.foldLeft(0L) { case (set, (i, _)) => set | RelationSet.single(i) }
 
-  /** One equality between both sets: one that the query names, if it can be. */
+  /** One equality between both sets: of members that are kept, else one that the query names. */
   def between(left: Long, right: Long): Option[EqualTo] =
+    (member(left & kept), member(right & kept)) match {
+      case (None, None) => named(left, right).orElse(any(member(left), member(right)))
+      case (Some((i, _)), None) =>
+        named(RelationSet.single(i), right).orElse(any(member(left & kept), member(right)))
+      case (None, Some((j, _))) =>
+        named(left, RelationSet.single(j)).orElse(any(member(left), member(right & kept)))
+      case (l, r) => any(l, r)
+    }
+
+  private def named(left: Long, right: Long): Option[EqualTo] =
     written
       .find(equality => crosses(equality, left, right))
       .map(equality => oriented(equality, left))
-      .orElse {
-        for ((_, l) <- member(left); (_, r) <- member(right)) yield EqualTo(l, r)
-      }
+
+  private def any(
+      left: Option[(Int, Expression)],
+      right: Option[(Int, Expression)]
+  ): Option[EqualTo] =
+    for ((_, l) <- left; (_, r) <- right) yield EqualTo(l, r)
 
   private def member(set: Long): Option[(Int, Expression)] =
     members.find { case (i, _) => RelationSet.contains(set, i) }
@@ -116,8 +135,14 @@ final case class JoinGraph(
 
   private val outputSet: AttributeSet = AttributeSet(output)
 
-  private def isEquality(predicate: JoinPredicate): Boolean =
-    predicate.condition.isInstanceOf[EqualNullSafe]
+  /** One by which a join can look up its partners: each side is of one relation. */
+  private def isEquality(predicate: JoinPredicate): Boolean = predicate.condition match {
+    case EqualNullSafe(left, right) =>
+      Seq(left, right).forall { side =>
+        relations.count(_.outputSet.intersect(side.references).nonEmpty) == 1
+      }
+    case _ => false
+  }
 }
 
 object JoinGraph {
@@ -146,7 +171,9 @@ object JoinGraph {
         case other => Right(JoinPredicate(other, relationsOf(other)))
       }
       val classes = equivalent(equalities)
-      val (keys, implied) = classes.map(keyClass(_, e => RelationSet.lowest(relationsOf(e)))).unzip
+      val (keys, implied) = classes
+        .map(keyClass(_, e => RelationSet.lowest(relationsOf(e)), AttributeSet(output)))
+        .unzip
       val filters = (local ++ implied.flatten).groupBy(c => RelationSet.lowest(relationsOf(c)))
       val filtered = relations.zipWithIndex.map { case (relation, i) =>
         missing(relation, filters.getOrElse(i, Nil)).reduceOption(And(_, _))
@@ -179,14 +206,18 @@ object JoinGraph {
   /** The class of these equalities, and what it implies within single relations. */
   private def keyClass(
       equalities: Seq[EqualTo],
-      relationOf: Expression => Int
+      relationOf: Expression => Int,
+      output: AttributeSet
   ): (KeyClass, Seq[Expression]) = {
     val byRelation = distinct(equalities.flatMap(_.children)).groupBy(relationOf).toSeq.sortBy(_._1)
     val members = byRelation.map { case (i, expressions) => i -> expressions.head }
     val implied = byRelation.flatMap { case (_, expressions) =>
       expressions.tail.map(EqualTo(expressions.head, _))
     }
-    (KeyClass(members, equalities), implied)
+    val kept = members.collect {
+      case (i, member: Attribute) if output.contains(member) => RelationSet.single(i)
+    }
+    (KeyClass(members, equalities, kept.foldLeft(0L)(_ | _)), implied)
   }
 }
 

@@ -1,6 +1,7 @@
 package io.selinger.ordering
 
-import org.apache.spark.sql.catalyst.expressions._
+import io.selinger.core.RaisedErrors
+import org.apache.spark.sql.catalyst.expressions.{And, Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.InnerLike
 import org.apache.spark.sql.catalyst.plans.logical._
 
@@ -54,11 +55,14 @@ object JoinRegion {
 
   private object Movable {
     def unapply(plan: LogicalPlan): Option[LogicalPlan] = plan match {
-      // A hint is about the inputs that its writer saw.
+      // A hint is about the inputs that its writer saw. A condition may move only if it gives the
+      // same rows wherever it is evaluated: no error that a row raises which another join would have
+      // removed first, no subquery, whose place Spark relies on.
       case Join(_, _, _: InnerLike, condition, JoinHint.NONE)
-          if condition.forall(c => conjuncts(c).forall(isSafe)) =>
+          if condition.forall(c => conjuncts(c).forall(RaisedErrors.isSafe)) =>
         Some(plan)
-      case Filter(condition, child) if conjuncts(condition).forall(isSafe) && movable(child) =>
+      case Filter(condition, child)
+          if conjuncts(condition).forall(RaisedErrors.isSafe) && movable(child) =>
         Some(plan)
       case Project(list, child) if list.forall(_.isInstanceOf[Attribute]) && movable(child) =>
         Some(plan)
@@ -71,26 +75,5 @@ object JoinRegion {
   private def conjuncts(condition: Expression): Seq[Expression] = condition match {
     case And(left, right) => conjuncts(left) ++ conjuncts(right)
     case other => Seq(other)
-  }
-
-  /**
-   * Whether a condition gives the same rows wherever it is evaluated: no errors that a row raises
-   * which another join would have removed first, nothing that differs from call to call, no subquery,
-   * whose place Spark relies on. A list of what is known to be safe, since much can raise errors.
-   */
-  private[ordering] def isSafe(condition: Expression): Boolean = condition match {
-    case _: Attribute | _: Literal => true
-    case cast: Cast => Cast.canUpCast(cast.child.dataType, cast.dataType) && isSafe(cast.child)
-    case _: BinaryComparison | _: And | _: Or | _: Not | _: In | _: InSet | _: IsNull |
-        _: IsNotNull | _: IsNaN | _: Coalesce | _: If | _: CaseWhen | _: DateAdd | _: DateSub |
-        _: StartsWith | _: EndsWith | _: Contains | _: Substring | _: Lower | _: Upper |
-        _: StringTrim | _: Concat | _: Year | _: KnownNotNull | _: KnownFloatingPointNormalized =>
-      condition.children.forall(isSafe)
-    // A pattern that ends in an escape raises an error.
-    case Like(value, Literal(pattern, _), escape) =>
-      isSafe(value) && !String.valueOf(pattern).contains(escape)
-    case arithmetic: BinaryArithmetic =>
-      arithmetic.evalMode == EvalMode.LEGACY && arithmetic.children.forall(isSafe)
-    case _ => false
   }
 }

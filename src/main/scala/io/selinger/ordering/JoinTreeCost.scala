@@ -21,7 +21,7 @@ final case class OperatorLimits(broadcastBytes: Option[Double], hashBytes: Doubl
  */
 final class JoinTreeCost(
     graph: JoinGraph,
-    estimates: IndexedSeq[PlanEstimate],
+    val estimates: IndexedSeq[PlanEstimate],
     cluster: Cluster,
     cost: JoinCost,
     limits: OperatorLimits

@@ -19,8 +19,10 @@ import org.apache.spark.sql.internal.SQLConf
  *   1. the plan is not a stream                            else STREAMING_PLAN
  *   2. Spark's own join reordering is not switched on      else SPARK_REORDERS
  *   3. there are no more relations than the search can do  else TOO_MANY_RELATIONS
- *   4. the rows of every relation can be estimated         else NO_STATISTICS
- *   5. equalities connect all relations                    else CROSS_PRODUCT
+ *   4. no column of a relation is computed by what can
+ *      raise errors                                        else ERRORS_DEPEND_ON_PLAN
+ *   5. the rows of every relation can be estimated         else NO_STATISTICS
+ *   6. equalities connect all relations                    else CROSS_PRODUCT
  * and where the order found costs less than the order written by more than estimates are worth,
  * else ORDER_CHEAP_ENOUGH. Regions of two relations have no order and are passed over.
  *
@@ -35,7 +37,7 @@ import org.apache.spark.sql.internal.SQLConf
  *
  * Correct because: inner joins commute and associate, and a conjunct of theirs may be evaluated as
  * soon as its columns are there. Only conditions that cannot raise errors and always give the same
- * answer take part (JoinRegion.isSafe); all others, hinted joins, outer, semi and anti joins, and
+ * answer take part (RaisedErrors.isSafe); all others, hinted joins, outer, semi and anti joins, and
  * projections that compute something bound the region. Equalities are transitive, so each
  * equivalence class gives a join one key, and null keys match nothing under any of them. Duplicates
  * and empty inputs are the same under every order.
@@ -101,17 +103,31 @@ final class ReorderJoins(session: SparkSession)
       cluster.taskMemoryBytes * SelingerConf.HASH_MEMORY_SHARE.value
     )
     val trees = new JoinTreeCost(graph, estimates, cluster, cost, limits)
-    val budget = SelingerConf.PLANNING_BUDGET_MS.value / 2.0
+    val pass = PlanningPass.current
+    val begun = pass.usedMs
+    // A first look at files may have used the budget up; without an order it would be in vain.
+    val allowed = math.max(leastSearchMs, SelingerConf.PLANNING_BUDGET_MS.value - begun)
     val enumerator = new JoinEnumerator(
       graph,
       trees.relation,
       trees.join,
       SelingerConf.ORDER_MAX_PAIRS.value,
-      () => PlanningPass.current.usedMs > budget
+      () => (pass.usedMs - begun) / allowed
     )
-    val found = enumerator.best()
+    enumerator.best() match {
+      case Some(found) => chosen(region, graph, trees, found)
+      case None => declined(region, Reason.BudgetExceeded)
+    }
+  }
+
+  private def chosen(
+      region: JoinRegion,
+      graph: JoinGraph,
+      trees: JoinTreeCost,
+      found: JoinEnumerator.Found
+  ): LogicalPlan = {
     val written = treeOf(region.written, trees)
-    val guessed = estimates.exists(_.rows.origin == Origin.Default)
+    val guessed = trees.estimates.exists(_.rows.origin == Origin.Default)
     val margin = SelingerConf.ORDER_MIN_GAIN.value * (if (guessed) 2.0 else 1.0)
     val gains = found.tree.seconds < written.seconds * (1.0 - math.min(margin, 0.9))
     val result = if (gains) planOf(found.tree, graph, region.root) else region.root
@@ -153,16 +169,22 @@ final class ReorderJoins(session: SparkSession)
       ) ++ largest.map { case (name, estimate) =>
         Evidence(s"$name rows", estimate.rows.value, "rows", estimate.rows.origin)
       },
-      setting = SelingerConf.ORDER_MIN_GAIN.key,
-      detail = Option.unless(found.exact)("found greedily: more pairs than ordering.maxPairs")
+      setting = Some(SelingerConf.ORDER_MIN_GAIN.key),
+      detail = found.limit.map(limit =>
+        s"found greedily: ${limit.setting} was reached"
+      )
     )
   }
 
   private def declined(region: JoinRegion, reason: Reason): LogicalPlan = {
     val setting = reason match {
-      case Reason.SparkReorders => SQLConf.JOIN_REORDER_ENABLED.key
-      case Reason.NoStatistics => SelingerConf.READ_FOOTER_STATISTICS.switch
-      case _ => info.switch
+      case Reason.SparkReorders => Some(SQLConf.JOIN_REORDER_ENABLED.key)
+      case Reason.NoStatistics =>
+        val footers = SelingerConf.READ_FOOTER_STATISTICS
+        Option.unless(SelingerConf.switches.enabled(footers))(footers.switch)
+      case Reason.BudgetExceeded => Some(SelingerConf.PLANNING_BUDGET_MS.key)
+      // Nothing but another query would change it.
+      case _ => None
     }
     decide(region, region.root, Outcome.Declined, reason, setting = setting)
     region.root
@@ -176,7 +198,7 @@ final class ReorderJoins(session: SparkSession)
       chosen: Option[String] = None,
       stock: Option[String] = None,
       evidence: Seq[Evidence] = Nil,
-      setting: String,
+      setting: Option[String],
       detail: Option[String] = None
   ): Unit =
     plan.find(_.isInstanceOf[Join]).foreach { join =>
@@ -194,7 +216,7 @@ final class ReorderJoins(session: SparkSession)
           chosen = chosen,
           stock = stock,
           evidence = evidence,
-          setting = Some(setting),
+          setting = setting,
           detail = detail
         )
       )
@@ -203,10 +225,13 @@ final class ReorderJoins(session: SparkSession)
 
 object ReorderJoins {
 
+  private val leastSearchMs = 100.0
+
   private val preconditions: Seq[Precondition[JoinRegion]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.root.isStreaming),
     Precondition(Reason.SparkReorders)(_ => !SQLConf.get.joinReorderEnabled),
-    Precondition(Reason.TooManyRelations)(_.relations.size <= RelationSet.most)
+    Precondition(Reason.TooManyRelations)(_.relations.size <= RelationSet.most),
+    Precondition(Reason.MayRaise)(!_.relations.exists(RaisedErrors.areLate))
   )
 
   private def treeOf(shape: JoinRegion.Shape, trees: JoinTreeCost): JoinTree = shape match {

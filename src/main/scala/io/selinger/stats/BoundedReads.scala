@@ -43,7 +43,9 @@ final class BoundedReads[K <: AnyRef, V <: AnyRef](threadName: String) {
           Option(inFlight.putIfAbsent(key, task.result)) match {
             case Some(other) => key -> other
             case None =>
-              pool.execute(task)
+              try pool.execute(task)
+              // No thread to be had: others that wait for this key go on without it.
+              catch { case error: Throwable => task.abandon(); throw error }
               key -> task.result
           }
         }

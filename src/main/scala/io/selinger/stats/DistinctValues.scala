@@ -41,8 +41,10 @@ object DistinctValues {
     val perChunk = math.max(1.0, mean(chunks.map(_.rows)))
     val copies = math.max(1.0, rows / perChunk)
     val widths = chunks.flatMap(c => for (low <- c.min; high <- c.max) yield high - low)
+      .filterNot(width => width.isNaN || width.isInfinite)
     val tiles = range match {
-      case Some((low, high)) if widths.size == chunks.size && high > low =>
+      case Some((low, high))
+          if widths.size == chunks.size && high > low && !(high - low).isInfinite =>
         math.min(copies, math.max(1.0, (high - low) / mean(widths)))
       case _ => 1.0
     }

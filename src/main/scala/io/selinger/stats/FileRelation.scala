@@ -3,7 +3,14 @@ package io.selinger.stats
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  Attribute,
+  AttributeSet,
+  Expression,
+  SubqueryExpression,
+  Unevaluable,
+  UserDefinedExpression
+}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.{
@@ -51,7 +58,12 @@ final case class FileRelation(
     predicates.filter { predicate =>
       predicate.deterministic && predicate.references.nonEmpty &&
       predicate.references.subsetOf(partitionColumns) &&
-      !SubqueryExpression.hasSubquery(predicate)
+      !SubqueryExpression.hasSubquery(predicate) &&
+      // What the driver cannot evaluate, or should not: user code.
+      !predicate.exists {
+        case _: Attribute => false
+        case other => other.isInstanceOf[Unevaluable] || other.isInstanceOf[UserDefinedExpression]
+      }
     }
 
   /** The partitions that remain under `filters` (see [[partitionFilters]]): values and files. */
@@ -81,7 +93,8 @@ object FileRelation {
             yield FileRelation(
               plan,
               reader,
-              scan.readPartitionSchema,
+              // Listings have all partition columns, also those that the scan does not return.
+              scan.fileIndex.partitionSchema,
               index,
               scan.partitionFilters,
               Map.empty

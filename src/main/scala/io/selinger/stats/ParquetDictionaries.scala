@@ -3,9 +3,7 @@ package io.selinger.stats
 import java.io.{ByteArrayInputStream, IOException}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
-import org.apache.parquet.HadoopReadOptions
 import org.apache.parquet.format.{PageHeader, PageType, Util}
-import org.apache.parquet.hadoop.ParquetFileReader
 import org.apache.parquet.hadoop.metadata.{BlockMetaData, ColumnChunkMetaData}
 import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.io.SeekableInputStream
@@ -30,11 +28,9 @@ object ParquetDictionaries extends DistinctReader {
 
   /** Of flat columns only. */
   override def read(file: FileStatus, hadoop: Configuration, groups: Int): FileDistinct = {
-    val input = HadoopInputFile.fromStatus(file, hadoop)
-    val options = HadoopReadOptions.builder(hadoop, file.getPath).build()
-    val stream = input.newStream()
+    val blocks = ParsedFooters.of(file, hadoop).getBlocks.asScala
+    val stream = HadoopInputFile.fromStatus(file, hadoop).newStream()
     try {
-      val blocks = ParquetFileReader.readFooter(input, options, stream).getBlocks.asScala
       val chosen = evenly(blocks.toIndexedSeq.filter(_.getRowCount > 0), groups)
       val budget = if (chosen.isEmpty) 0 else mostHeaders / chosen.size
       FileDistinct(chosen.map(group(stream, file.getLen, _, budget)))

@@ -4,7 +4,6 @@ import java.math.{BigDecimal => JBigDecimal, BigInteger}
 import java.util.concurrent.TimeUnit
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
-import org.apache.parquet.HadoopReadOptions
 import org.apache.parquet.column.statistics.{
   BinaryStatistics,
   BooleanStatistics,
@@ -14,9 +13,7 @@ import org.apache.parquet.column.statistics.{
   LongStatistics,
   Statistics => ChunkStatistics
 }
-import org.apache.parquet.hadoop.ParquetFileReader
 import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData
-import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.schema.LogicalTypeAnnotation
 import org.apache.parquet.schema.LogicalTypeAnnotation._
 import org.apache.parquet.schema.PrimitiveType
@@ -27,22 +24,18 @@ import scala.jdk.CollectionConverters._
 object ParquetFooters extends FooterReader {
 
   override def read(file: FileStatus, hadoop: Configuration): FileFooter = {
-    val options = HadoopReadOptions.builder(hadoop, file.getPath).build()
-    val reader = ParquetFileReader.open(HadoopInputFile.fromStatus(file, hadoop), options)
-    try {
-      val groups = reader.getFooter.getBlocks.asScala.toSeq
-      val chunks = groups.flatMap(_.getColumns.asScala)
-      val columns = chunks
-        .groupBy(chunk => FooterReader.columnName(chunk.getPath.toArray.head))
-        // Of names that differ in case only, nobody can tell which one a query means.
-        .filter { case (_, parts) => parts.map(_.getPath.toArray.head).distinct.size == 1 }
-      val rows = groups.map(_.getRowCount).sum
-      FileFooter(
-        rows,
-        columns.map { case (name, parts) => name -> column(parts, rows) },
-        ArraySeq.from(groups.map(_.getRowCount))
-      )
-    } finally reader.close()
+    val groups = ParsedFooters.of(file, hadoop).getBlocks.asScala.toSeq
+    val chunks = groups.flatMap(_.getColumns.asScala)
+    val columns = chunks
+      .groupBy(chunk => FooterReader.columnName(chunk.getPath.toArray.head))
+      // Of names that differ in case only, nobody can tell which one a query means.
+      .filter { case (_, parts) => parts.map(_.getPath.toArray.head).distinct.size == 1 }
+    val rows = groups.map(_.getRowCount).sum
+    FileFooter(
+      rows,
+      columns.map { case (name, parts) => name -> column(parts, rows) },
+      ArraySeq.from(groups.map(_.getRowCount))
+    )
   }
 
   override def samples: Option[SampleReader] = Some(ParquetSamples)

@@ -8,7 +8,7 @@ import org.apache.parquet.column.impl.ColumnReadStoreImpl
 import org.apache.parquet.column.page.PageReadStore
 import org.apache.parquet.hadoop.ParquetFileReader
 import org.apache.parquet.hadoop.api.InitContext
-import org.apache.parquet.hadoop.metadata.BlockMetaData
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData
 import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.internal.column.columnindex.OffsetIndex
 import org.apache.parquet.internal.filter2.columnindex.RowRanges
@@ -46,26 +46,25 @@ object ParquetSamples extends SampleReader {
   )(answer: (ChunkRequest, Option[SampledChunk]) => Unit): Unit = {
     val options = HadoopReadOptions.builder(hadoop, file.getPath).build()
     val input = HadoopInputFile.fromStatus(file, hadoop)
-    val stream = input.newStream()
-    try {
-      val footer = ParquetFileReader.readFooter(input, options, stream)
-      val settings = new Configuration(hadoop)
-      // A reader for each column: it keeps the page index of the columns that it was asked for first.
-      def open() = ParquetFileReader.open(input, footer, options, input.newStream())
-      val columns = requests.map(_.column).distinct.map { field =>
-        field -> guarded(closedUnless(open())(new Column(_, settings, field)))
-      }.toMap
-      try
-        // Row group by row group, since rows count only where all their columns are known; in no
-        // order of places, so that what the time suffices for is from everywhere.
-        requests.sortBy(request => byteswap32(request.index)).foreach { request =>
-          if (System.nanoTime() < deadline) {
-            val chunk = columns(request.column).flatMap(c => guarded(c.sample(request)).flatten)
-            answer(request, chunk)
-          }
+    val footer = ParsedFooters.of(file, hadoop)
+    // That a file has vanished is no fault of its columns, and the footer may be an earlier one.
+    input.newStream().close()
+    val settings = new Configuration(hadoop)
+    // A reader for each column: it keeps the page index of the columns that it was asked for first.
+    def open() = ParquetFileReader.open(input, footer, options, input.newStream())
+    val columns = requests.map(_.column).distinct.map { field =>
+      field -> guarded(closedUnless(open())(new Column(_, settings, field)))
+    }.toMap
+    try
+      // Row group by row group, since rows count only where all their columns are known; in no
+      // order of places, so that what the time suffices for is from everywhere.
+      requests.sortBy(request => byteswap32(request.index)).foreach { request =>
+        if (System.nanoTime() < deadline) {
+          val chunk = columns(request.column).flatMap(c => guarded(c.sample(request)).flatten)
+          answer(request, chunk)
         }
-      finally columns.valuesIterator.flatten.foreach(_.close())
-    } finally stream.close()
+      }
+    finally columns.valuesIterator.flatten.foreach(_.close())
   }
 
   private def closedUnless[A](reader: ParquetFileReader)(use: ParquetFileReader => A): A =
@@ -130,18 +129,29 @@ object ParquetSamples extends SampleReader {
 
     def sample(request: ChunkRequest): Option[SampledChunk] = {
       val block = reader.getRowGroups.get(request.index)
+      val chunk = block.getColumns.asScala.find(_.getPath.toArray.sameElements(leaf.getPath))
       val indexed = block.getColumns.asScala.forall(_.getOffsetIndexReference != null)
       if (block.getRowCount > request.window && indexed) {
         val ranges = ParquetSamples.ranges(block.getRowCount, request)
-        Some(values(reader.readFilteredRowGroup(request.index, ranges), request, ranges.rowCount))
-      } else if (chunkBytes(block) > mostChunkBytes) None
-      else Some(values(reader.readRowGroup(request.index), request, block.getRowCount))
+        Option.when(chunk.forall(pagesBytes(_, ranges, block.getRowCount) <= mostChunkBytes)) {
+          values(reader.readFilteredRowGroup(request.index, ranges), request, ranges.rowCount)
+        }
+      } else
+        Option.when(chunk.forall(_.getTotalSize <= mostChunkBytes)) {
+          values(reader.readRowGroup(request.index), request, block.getRowCount)
+        }
     }.filter(chunk => chunk.bytes <= mostValueBytes * chunk.values.size)
 
-    private def chunkBytes(block: BlockMetaData): Long = block.getColumns.asScala
-      .filter(_.getPath.toArray.sameElements(leaf.getPath))
-      .map(_.getTotalSize)
-      .sum
+    /** Bytes of the pages that rows in `ranges` lie in. */
+    private def pagesBytes(chunk: ColumnChunkMetaData, ranges: RowRanges, rows: Long): Long =
+      Option(reader.readOffsetIndex(chunk)).fold(chunk.getTotalSize) { index =>
+        (0 until index.getPageCount).iterator
+          .filter(i =>
+            ranges.isOverlapping(index.getFirstRowIndex(i), index.getLastRowIndex(i, rows))
+          )
+          .map(index.getCompressedPageSize(_).toLong)
+          .sum
+      }
 
     private def values(
         pages: PageReadStore,

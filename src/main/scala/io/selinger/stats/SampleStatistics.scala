@@ -140,12 +140,20 @@ object SampleStatistics {
     }
   }
 
-  /** Whether evaluating it does nothing but compute: it may be evaluated where the user did not. */
+  /**
+   * Whether evaluating it does nothing but compute, and not for long: it may be evaluated where the
+   * user did not.
+   */
   private def isHarmless(predicate: Expression): Boolean =
     predicate.deterministic && !SubqueryExpression.hasSubquery(predicate) && !predicate.exists {
       case _: Attribute => false
       case _: UserDefinedExpression | _: ApplyFunctionExpression | _: InvokeLike |
           _: Unevaluable | _: PlanExpression[_] | _: DynamicPruning =>
+        true
+      // One value can take any time or memory, which no deadline between rows would notice.
+      case _: RLike | _: RegExpReplace | _: RegExpExtractBase | _: RegExpCount | _: RegExpInStr |
+          _: StringSplit | _: StringRepeat | _: StringSpace | _: StringLPad | _: StringRPad |
+          _: Sequence | _: ArrayRepeat | _: HigherOrderFunction =>
         true
       case _ => false
     }

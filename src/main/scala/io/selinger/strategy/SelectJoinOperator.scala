@@ -17,7 +17,7 @@ import org.apache.spark.sql.catalyst.planning.{
   ExtractEquiJoinKeys,
   ExtractSingleColumnNullAwareAntiJoin
 }
-import org.apache.spark.sql.catalyst.plans.FullOuter
+import org.apache.spark.sql.catalyst.plans.{FullOuter, LeftExistence}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
@@ -39,6 +39,8 @@ import org.apache.spark.sql.types.LongType
  *   5. the rows of both sides can be estimated           else NO_STATISTICS
  *   6. Spark would not broadcast by the user's threshold else USER_THRESHOLD_OBEYED
  *   7. Spark has the operator for this join              else OPERATOR_UNSUPPORTED
+ *   8. it is Spark's own choice, or nothing raises errors
+ *      for rows that depend on the operator              else ERRORS_DEPEND_ON_PLAN
  *
  * {{{
  *   SELECT * FROM store_sales JOIN store_returns ON ss_ticket_number = sr_ticket_number AND …
@@ -50,7 +52,9 @@ import org.apache.spark.sql.types.LongType
  * Correct because: every operator that is chosen is built by Spark's own JoinSelection from the same
  * join, only with a hint; which join types and keys an operator supports stays Spark's knowledge. So
  * nulls, duplicates, empty inputs, outer sides and residual conditions are Spark's as ever. Rows come
- * in another order, and ANSI errors of a condition are raised for the same pairs of rows.
+ * in another order. An error that an expression raises is raised under every operator: conditions see
+ * the same pairs of rows, except that semi, anti and existence joins stop at the first match; columns
+ * are computed for the same rows, except those computed just below the join (RaisedErrors).
  * Not done: hints that Spark cannot follow are not replaced; NOT IN keeps its null-aware operator;
  * cartesian products stay where nothing fits.
  * Cost: planning O(n) in the operators below the join, shared among the joins of a plan. May lose
@@ -140,6 +144,8 @@ final class SelectJoinOperator(session: SparkSession)
     val plans = if (same) stockPlans else planned(join.copy(hint = hintFor(best.operator)))
     if (!plans.headOption.flatMap(operatorOf).contains(best.operator)) {
       decline(join, phase, Reason.UnsupportedByOperator, evidence)
+    } else if (!same && errorsDependOnOperator(join)) {
+      decline(join, phase, Reason.MayRaise, evidence)
     } else {
       promise(join, best.operator, inputs)
       val outcome =
@@ -325,6 +331,16 @@ object SelectJoinOperator {
   // Pointers and aggregation buffers beside the key of a group.
   private val groupOverhead = 40.0
 
+  /** Which of several partners such a join meets first depends on its operator. */
+  private def errorsDependOnOperator(join: Join): Boolean = {
+    val stopsEarly = join.joinType match {
+      case LeftExistence(_) => true
+      case _ => false
+    }
+    stopsEarly && !join.condition.forall(RaisedErrors.isSafe) ||
+    RaisedErrors.areLate(join.left) || RaisedErrors.areLate(join.right)
+  }
+
   private def nearlyUnique(side: PlanEstimate, keys: Seq[Expression]): Boolean =
     keys.exists(key => side.distinct(key).exists(_ >= 0.9 * side.rows.value))
 
@@ -385,6 +401,7 @@ object SelectJoinOperator {
     case Reason.NoStatistics =>
       val footers = SelingerConf.READ_FOOTER_STATISTICS
       Option.unless(SelingerConf.switches.enabled(footers))(footers.switch)
+    case Reason.MayRaise => None
     case other => Some(settingFor(other))
   }
 

@@ -1,0 +1,89 @@
+package io.selinger.core
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, QueryStageExec}
+import org.apache.spark.sql.types._
+
+/**
+ * Which expressions can raise an error for a row, so that it matters for which rows they are
+ * evaluated.
+ */
+object RaisedErrors {
+
+  /**
+   * Whether an expression gives the same value wherever it is evaluated, and never an error. A list
+   * of what is known to, since much can raise errors; nothing random and no subquery is on it.
+   */
+  def isSafe(expression: Expression): Boolean = expression match {
+    case _: Attribute | _: Literal => true
+    case cast: Cast => isSafe(cast) && isSafe(cast.child)
+    case _: BinaryComparison | _: And | _: Or | _: Not | _: In | _: InSet | _: IsNull |
+        _: IsNotNull | _: IsNaN | _: Coalesce | _: If | _: CaseWhen | _: Greatest | _: Least |
+        _: DateAdd | _: DateSub | _: DateDiff | _: Year | _: Quarter | _: Month | _: DayOfMonth |
+        _: StartsWith | _: EndsWith | _: Contains | _: Substring | _: Lower | _: Upper |
+        _: StringTrim | _: Length | _: Concat | _: CreateNamedStruct | _: GetStructField |
+        _: Alias | _: KnownNotNull | _: KnownFloatingPointNormalized =>
+      expression.children.forall(isSafe)
+    // A pattern that ends in an escape raises an error.
+    case Like(value, Literal(pattern, _), escape) =>
+      isSafe(value) && !String.valueOf(pattern).contains(escape)
+    case arithmetic: BinaryArithmetic =>
+      isSafe(arithmetic) && arithmetic.children.forall(isSafe)
+    case _ => false
+  }
+
+  private def isSafe(cast: Cast): Boolean = (cast.child.dataType, cast.dataType) match {
+    case (from, to) if from == to => true
+    case (_: NumericType, _: NumericType) if Cast.canUpCast(cast.child.dataType, cast.dataType) =>
+      true
+    case (_: NumericType | BooleanType | DateType, _: StringType) => true
+    case (_: NumericType | _: StringType, _: NumericType) => cast.evalMode != EvalMode.ANSI
+    case _ => false
+  }
+
+  // Arithmetic on intervals raises errors whatever the mode.
+  private def isSafe(arithmetic: BinaryArithmetic): Boolean =
+    (arithmetic, arithmetic.dataType) match {
+      case (_, _: NumericType) if arithmetic.evalMode != EvalMode.ANSI => true
+      case (_: Add | _: Subtract | _: Multiply, FloatType | DoubleType) => true
+      // Wide enough for any result, unless the width had to be cut.
+      case (_: Add | _: Subtract | _: Multiply, decimal: DecimalType) =>
+        decimal.precision < DecimalType.MAX_PRECISION
+      case _ => false
+    }
+
+  /**
+   * Whether a column of `plan` is computed by what can raise an error, just before something uses
+   * it. A join that streams such rows computes the column only for those that find a partner, one
+   * that shuffles them, or builds a table of them, for all: so its operator, and the order of joins,
+   * decide whether the query fails.
+   */
+  def areLate(plan: LogicalPlan): Boolean = areLate(plan, plan.outputSet)
+
+  private def areLate(plan: LogicalPlan, needed: AttributeSet): Boolean = plan match {
+    case Project(list, child) =>
+      val used = list.filter(needed.contains)
+      !used.forall(isSafe) || areLate(child, AttributeSet(used.flatMap(_.references)))
+    case Filter(_, child) => areLate(child, needed)
+    case Join(left, right, _, _, _) => areLate(left, needed) || areLate(right, needed)
+    // Its input is used up by the aggregation; what its results are computed with is not.
+    case aggregate: Aggregate =>
+      aggregate.aggregateExpressions.filter(needed.contains).exists { result =>
+        !isSafe(result.transform {
+          case function: AggregateExpression =>
+            AttributeReference("result", function.dataType)(function.resultId)
+        })
+      }
+    case stage: LogicalQueryStage =>
+      stage.physicalPlan match {
+        case _: QueryStageExec => false
+        case _ => areLate(stage.logicalPlan, needed)
+      }
+    // These keep whole rows.
+    case _: Sort | _: Window | _: RepartitionOperation | _: RebalancePartitions | _: Distinct =>
+      false
+    case other => other.children.exists(areLate(_))
+  }
+}

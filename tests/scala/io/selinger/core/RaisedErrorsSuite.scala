@@ -1,0 +1,74 @@
+package io.selinger.core
+
+import io.selinger.testing.SharedSession
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.classic.Dataset
+import org.apache.spark.sql.types._
+import org.scalatest.funsuite.AnyFunSuite
+
+class RaisedErrorsSuite extends AnyFunSuite with SharedSession {
+  import RaisedErrors._
+
+  private def column(kind: DataType): Attribute = AttributeReference("c", kind)()
+  private val whole = column(IntegerType)
+  private val fraction = column(DoubleType)
+  private val text = column(StringType)
+  private val day = column(DateType)
+
+  test(
+    "comparisons, logic and texts are safe; what is random, asks a subquery or is a user's is not"
+  ) {
+    assert(isSafe(And(LessThan(fraction, Literal(1.0)), Not(IsNull(whole)))))
+    assert(isSafe(EqualTo(Upper(Substring(text, Literal(1), Literal(2))), Literal("A"))))
+    assert(!isSafe(LessThan(fraction, Rand(1))))
+    assert(!isSafe(LessThan(fraction, ScalarSubquery(OneRowRelation()))))
+    assert(!isSafe(ScalaUDF((x: Double) => x, DoubleType, Seq(fraction))))
+  }
+
+  test("arithmetic is safe where it cannot overflow, or returns null if it does") {
+    assert(!isSafe(Add(whole, whole, EvalMode.ANSI)) && isSafe(Add(whole, whole, EvalMode.LEGACY)))
+    assert(isSafe(Add(fraction, fraction, EvalMode.ANSI)))
+    assert(!isSafe(Divide(fraction, fraction, EvalMode.ANSI)))
+    assert(!isSafe(Remainder(whole, whole, EvalMode.ANSI)))
+    val price = column(DecimalType(7, 2))
+    assert(isSafe(Multiply(price, price, EvalMode.ANSI)))
+    val widest = column(DecimalType(38, 10))
+    assert(!isSafe(Multiply(widest, widest, EvalMode.ANSI)))
+    val span = column(DayTimeIntervalType())
+    assert(!isSafe(Add(span, span, EvalMode.LEGACY)))
+  }
+
+  test("casts are safe that hold every value") {
+    assert(isSafe(Cast(whole, LongType)) && isSafe(Cast(whole, StringType)))
+    assert(!isSafe(Cast(fraction, IntegerType, None, EvalMode.ANSI)))
+    assert(isSafe(Cast(text, IntegerType, None, EvalMode.LEGACY)))
+    assert(!isSafe(Cast(text, IntegerType, None, EvalMode.ANSI)))
+    // A day may lie outside of what a timestamp can hold.
+    assert(!isSafe(Cast(day, TimestampType, Some("UTC"))))
+  }
+
+  test("a pattern that ends in an escape raises an error") {
+    assert(isSafe(Like(text, Literal("a%b"), '\\')))
+    assert(!isSafe(Like(text, Literal("a\\"), '\\')))
+    assert(!isSafe(Like(text, text, '\\')))
+  }
+
+  private def late(text: String): Boolean = withConf("spark.sql.ansi.enabled" -> "true") {
+    areLate(spark.sql(text).asInstanceOf[Dataset[_]].queryExecution.optimizedPlan)
+  }
+
+  test("columns computed by what can raise errors are late, up to an aggregation or a sort") {
+    assert(late("SELECT 10 DIV id AS v FROM range(9)"))
+    assert(!late("SELECT id, cast(id AS string) AS v FROM range(9)"))
+    assert(late(
+      "SELECT a.v, b.id FROM (SELECT id, id + 1 AS v FROM range(9)) a JOIN range(5) b USING (id)"
+    ))
+    assert(!late("SELECT sum(10 DIV id) AS v FROM range(9)"))
+    assert(late("SELECT max(10) DIV max(id) AS v FROM range(9)"))
+    assert(!late("SELECT * FROM (SELECT 10 DIV id AS v FROM range(9)) ORDER BY v"))
+    assert(late("SELECT 10 DIV id AS v FROM range(9) UNION ALL SELECT 1"))
+    // A filter asks every row.
+    assert(!late("SELECT id FROM range(9) WHERE 10 DIV id > 3"))
+  }
+}

@@ -182,7 +182,9 @@ def summarise(rows: Sequence[Row], profiles: Sequence[str]) -> Row:
     dict
         Totals are over the queries that every side finished. ``total_ratio``, ``geomean_ratio``,
         ``best``, ``worst``, ``planning_added_ms_median``, ``equal``, total seconds of every side,
-        counts, and the ratios of the profiles between first and last.
+        counts, and the ratios of the profiles between first and last. Of the finished plans, where
+        every side was counted: rows out of joins (``stock_join_rows``, ``duckdb_join_rows``, …,
+        ``join_rows_over_duckdb``) and ``stock_shuffled_bytes``, ….
 
     Examples
     --------
@@ -212,7 +214,24 @@ def summarise(rows: Sequence[Row], profiles: Sequence[str]) -> Row:
         if profile not in (base, candidate):
             summary[f"{profile}_total_ratio"] = total_ratio(rows, base, profile)
     summary["duckdb_total_s"] = sum(row.get("duckdb_s") or 0.0 for row in finished)
+    summary |= _plan_figures(finished, profiles)
     failed = {row["name"]: row["failures"] for row in rows if row.get("failures")}
     if failed:
         summary["failures"] = failed
     return summary
+
+
+def _plan_figures(rows: Sequence[Row], profiles: Sequence[str]) -> Row:
+    def counted(figure: str, sides: Sequence[str]) -> dict[str, int]:
+        metrics = [row.get("metrics", {}) for row in rows]
+        found = [[known.get(side, {}).get(figure) for side in sides] for known in metrics]
+        complete = [values for values in found if None not in values]
+        columns = zip(*complete, strict=True)
+        return {side: sum(column) for side, column in zip(sides, columns, strict=False)}
+
+    joined = counted("rows_out_of_joins", [*profiles, "duckdb"])
+    found: Row = {f"{side}_join_rows": count for side, count in joined.items()}
+    if joined.get("duckdb"):
+        found["join_rows_over_duckdb"] = joined[profiles[-1]] / joined["duckdb"]
+    shuffled = counted("shuffled_bytes", list(profiles))
+    return found | {f"{side}_shuffled_bytes": count for side, count in shuffled.items()}

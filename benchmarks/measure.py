@@ -103,15 +103,18 @@ class Bench:
             for name, runs in found.items()
             if not runs.failure
         }
+        joined = {}
         try:
             row["duckdb_s"], rows = self.yardstick.run(query.duckdb, self.timeout)
             answers[DUCKDB] = Answer(rows, self._duckdb_writer(query))
+            joined = {"rows_out_of_joins": self.yardstick.join_rows(query.duckdb, self.timeout)}
         except duckdb.Error as error:
             failures[DUCKDB] = str(error)[:500]
         row |= rate(row, list(self.clients))
         row |= sum_up_answers(answers, judge(answers, self.work), failures)
         for figure in ("metrics", "operators", "phases_ms"):
             row[figure] = {name: runs.first.get(figure, {}) for name, runs in found.items()}
+        row["metrics"][DUCKDB] = joined
         details = {
             name: {"plan": runs.first.get("plan", ""), "decisions": runs.first.get("decisions", [])}
             for name, runs in found.items()

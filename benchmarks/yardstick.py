@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.duck import attach_tables, connect
 from benchmarks.queries import DUCKDB_SETTINGS
@@ -77,6 +78,31 @@ class Yardstick:
             seconds = min(seconds, time.perf_counter() - start)
         return seconds, rows
 
+    def join_rows(self, sql: str, timeout: float) -> int:
+        """
+        Rows that all joins of a query's plan return, as DuckDB's profiler counts them.
+
+        Parameters
+        ----------
+        sql : str
+            In DuckDB's dialect. It runs once more.
+        timeout : float
+            Seconds after which it is interrupted.
+
+        Returns
+        -------
+        int
+            The sum over all joins.
+
+        Raises
+        ------
+        duckdb.Error
+            Also when interrupted.
+        """
+        with _interrupted_after(self.connection, timeout):
+            rows = self.connection.execute(f"EXPLAIN (ANALYZE, FORMAT json) {sql}").fetchall()
+        return rows_out_of_joins(json.loads(rows[0][1]))
+
     def write(self, sql: str, to: Path, timeout: float) -> None:
         """
         Write a query's whole result as Parquet, columns named ``c0``, ``c1``, ….
@@ -100,6 +126,33 @@ class Yardstick:
     def close(self) -> None:
         """End the session."""
         self.connection.close()
+
+
+def rows_out_of_joins(operator: dict[str, Any]) -> int:
+    """
+    Sum the rows of all joins of a profiled plan.
+
+    Parameters
+    ----------
+    operator : dict
+        Of the profiler's JSON: ``operator_type``, ``operator_cardinality`` and ``children``.
+
+    Returns
+    -------
+    int
+        The sum. A delim join, which stands for the join below it, is not counted twice.
+
+    Examples
+    --------
+    >>> scan = {"operator_type": "TABLE_SCAN", "operator_cardinality": 9}
+    >>> join = {"operator_type": "HASH_JOIN", "operator_cardinality": 4, "children": [scan, scan]}
+    >>> rows_out_of_joins({"children": [join]})
+    4
+    """
+    kind = str(operator.get("operator_type", ""))
+    joins = kind == "CROSS_PRODUCT" or (kind.endswith("_JOIN") and "DELIM" not in kind)
+    own = int(operator["operator_cardinality"]) if joins else 0
+    return own + sum(rows_out_of_joins(child) for child in operator.get("children", []))
 
 
 class _interrupted_after:  # noqa: N801  # reads as a statement

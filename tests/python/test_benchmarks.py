@@ -29,6 +29,7 @@ from benchmarks.report import page
 from benchmarks.state import State, configuration_key
 from benchmarks.table import results_table
 from benchmarks.ties import compare_files
+from benchmarks.yardstick import Yardstick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -224,6 +225,35 @@ def sample_rows() -> list[dict[str, Any]]:
         },
         {"name": "q03", "stock_s": [9.0], "selinger_s": [], "duckdb_s": 1.0, "equal": None},
     ]
+
+
+def test_summary_has_rows_out_of_joins_of_what_every_side_counted() -> None:
+    rows = sample_rows()
+    rows[0]["metrics"] = {
+        "stock": {"rows_out_of_joins": 900, "shuffled_bytes": 50},
+        "selinger": {"rows_out_of_joins": 300, "shuffled_bytes": 40},
+        "duckdb": {"rows_out_of_joins": 200},
+    }
+    rows[1]["metrics"] = {
+        "stock": {"rows_out_of_joins": 7, "shuffled_bytes": 5},
+        "selinger": {"rows_out_of_joins": 7, "shuffled_bytes": 5},
+        "duckdb": {},
+    }
+    summary = summarise(rows, ["stock", "selinger"])
+    assert (summary["stock_join_rows"], summary["selinger_join_rows"]) == (900, 300)
+    assert (summary["duckdb_join_rows"], summary["join_rows_over_duckdb"]) == (200, 1.5)
+    assert (summary["stock_shuffled_bytes"], summary["selinger_shuffled_bytes"]) == (55, 45)
+    assert "join_rows_over_duckdb" not in summarise(sample_rows(), ["stock", "selinger"])
+
+
+def test_duckdbs_joins_are_counted_by_its_profiler(tmp_path: Path) -> None:
+    yardstick = Yardstick(tmp_path, 1, "500MB", tmp_path / "spill")
+    yardstick.connection.execute("CREATE TABLE a AS SELECT range % 10 AS k FROM range(100)")
+    yardstick.connection.execute("CREATE TABLE b AS SELECT range AS k FROM range(5)")
+    assert yardstick.join_rows("SELECT count(*) FROM a JOIN b USING (k)", 60) == 50
+    assert yardstick.join_rows("SELECT count(*) FROM a CROSS JOIN b", 60) == 500
+    assert yardstick.join_rows("SELECT count(*) FROM a", 60) == 0
+    yardstick.close()
 
 
 def test_summary_has_totals_of_what_both_sides_finished() -> None:

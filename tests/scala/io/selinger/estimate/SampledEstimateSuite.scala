@@ -107,6 +107,20 @@ class SampledEstimateSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(!estimate(relation, sample.copy(columns = Map(key -> few))).columns(key).rangeSeen)
   }
 
+  test("a range that ends at infinity stays, and makes nothing NaN") {
+    val endless = ColumnStatistics(
+      min = Some(Double.NegativeInfinity),
+      max = Some(Double.PositiveInfinity),
+      distinct = Some(1000)
+    )
+    val relation = Estimates.counted(1e6, a = endless)
+    val whole = relation.copy(estimate = relation.estimate.map(_.asRelation(relation.plan.output)))
+    val column = summary(500, 40, 0).copy(low = Some(1), high = Some(40))
+    val found = estimate(whole, sampleOf(whole, Seq.fill(16)(62), column = column))
+    assert(!found.columns(whole.a.exprId).rangeSeen)
+    assert(found.domains(whole.a.exprId).values.exists(v => v >= 1 && v <= 1000))
+  }
+
   test("whatever the sample says, the estimate is sound") {
     val groups = Gen.nonEmptyListOf(Gen.choose(0, 625))
     val columns = for {

@@ -120,7 +120,12 @@ object SampledEstimate {
       if (sample.covered >= 1.0) summary.rows - summary.nulls
       else sample.groups.count(_.matched > 0)
     val column = known.columns.getOrElse(id, ColumnStatistics())
-    (for (min <- column.min; max <- column.max; (low, high) <- summary.range(draws)) yield {
+    // An axis that ends at infinity says nothing of shares.
+    (for {
+      min <- column.min if !min.isInfinite
+      max <- column.max if !max.isInfinite
+      (low, high) <- summary.range(draws)
+    } yield {
       val (from, to) = (math.max(min, math.min(low, max)), math.min(max, math.max(high, min)))
       val values = known.domains.get(id).flatMap(_.values)
       val step = values.filter(_ > 1).fold(0.0)(d => (max - min) / (d - 1))

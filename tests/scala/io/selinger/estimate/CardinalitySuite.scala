@@ -118,6 +118,16 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(rows(joined(ExistenceJoin(exists))) == 10000)
   }
 
+  test("its flag is as often true as rows find partners") {
+    val exists = AttributeReference("exists", BooleanType)()
+    val flagged = joinedWith(colours, fact.plan, ExistenceJoin(exists))(colours.b === 3.0)
+    def kept(condition: Expression) =
+      Estimates.estimate(flagged.where(condition), fact, colours).get.rows.value
+    assert(math.abs(kept(exists) - 1000) < 10)
+    assert(math.abs(kept(Not(exists)) - 9000) < 10)
+    assert(math.abs(kept(exists === true) - 1000) < 10)
+  }
+
   // ---- keys of joins ------------------------------------------------------------------------
 
   private val colours = counted(100, a = evenly(0, 99), b = evenly(0, 9))
@@ -185,6 +195,21 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val keys = And(sold.a === returned.a, sold.b === returned.b)
     val plan = Join(sold.plan, returned.plan, Inner, Some(keys), JoinHint.NONE)
     assert(math.abs(Estimates.estimate(plan, sold, returned).get.rows.value - 500) < 1)
+  }
+
+  test("keys of two relations are not those of one row of a third") {
+    // Customers' addresses and shops' cities: the address finds its row, the city is left to chance.
+    val customers = counted(10000, a = evenly(0, 999), b = evenly(0, 99))
+    val shops = counted(10, a = evenly(0, 9), b = evenly(0, 99))
+    val addresses = counted(1000, a = evenly(0, 999), b = evenly(0, 99))
+    val sides = Join(customers.plan, shops.plan, Cross, None, JoinHint.NONE)
+    def rows(city: Attribute) = {
+      val keys = And(customers.a === addresses.a, city === addresses.b)
+      val plan = Join(sides, addresses.plan, Inner, Some(keys), JoinHint.NONE)
+      Estimates.estimate(plan, customers, shops, addresses).get.rows.value
+    }
+    assert(math.abs(rows(shops.b) - 1000) < 10)
+    assert(math.abs(rows(customers.b) - 10000) < 100)
   }
 
   test("semi and anti joins keep rows by the keys that the other side still has") {

@@ -30,7 +30,7 @@ class SampledEstimateSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   )
 
   private def estimate(relation: Relation, sample: SampledRelation): PlanEstimate =
-    SampledEstimate.of(relation.estimate.getOrElse(fail("unknown")), sample)
+    SampledEstimate.of(relation.estimate.getOrElse(fail("unknown")), sample, relation.plan.output)
 
   private val million = Estimates.counted(1e6, a = Estimates.evenly(1, 1000))
 

@@ -1,5 +1,6 @@
 package io.selinger.stats
 
+import io.selinger.testing.Samples
 import java.io.IOException
 import java.util.concurrent.ConcurrentLinkedQueue
 import java.util.concurrent.atomic.AtomicInteger
@@ -156,9 +157,11 @@ class SampleStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
     Seq(LessThan(BoundReference(0, LongType, nullable = true), Literal(most)))
   )
 
+  private val noKeys = Samples.keys("none", Nil)()
+
   test("what predicates left is kept, by predicate and by version of the files") {
     val groups = relation(files = 2, groups = 1)
-    val result = SampleResult(Seq(0), Seq(SampledGroup(3, 100)), 100L, 0.5, Map.empty)
+    val result = SampleResult(Seq(0), Seq(SampledGroup(3, 100)), 100L, 0.5, Map.empty, noKeys)
     SampleStore.keep(question(groups, 10), result, limits)
     assert(SampleStore.known(question(groups, 10), limits).contains(result))
     assert(SampleStore.known(question(groups, 20), limits).isEmpty)
@@ -170,7 +173,7 @@ class SampleStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
     val groups = relation(files = 1, groups = 1)
     val column = BoundReference(0, LongType, nullable = true)
     val long = question(groups, 1).copy(predicates = Seq(InSet(column, (1L to 5000L).toSet)))
-    SampleStore.keep(long, SampleResult(Nil, Nil, 0L, 0.0, Map.empty), limits)
+    SampleStore.keep(long, SampleResult(Nil, Nil, 0L, 0.0, Map.empty, noKeys), limits)
     assert(SampleStore.known(long, limits).isEmpty)
   }
 

@@ -66,11 +66,15 @@ final class CardinalityEstimator(
     case Intersect(left, right, _) =>
       for (l <- estimate(left); r <- estimate(right)) yield {
         val rows = math.min(l.rows.value, r.rows.value)
-        l.withRows(Quantity(rows, l.rows.origin.worse(r.rows.origin)), l.high, l.bound)
+        l.unsampled.withRows(Quantity(rows, l.rows.origin.worse(r.rows.origin)), l.high, l.bound)
       }
     case Except(left, _, _) =>
       estimate(left).map(l =>
-        l.withRows(Quantity(l.rows.value, l.rows.origin.worse(Origin.Default)), l.high, l.bound)
+        l.unsampled.withRows(
+          Quantity(l.rows.value, l.rows.origin.worse(Origin.Default)),
+          l.high,
+          l.bound
+        )
       )
     // A local limit holds for each partition, of which there may be any number.
     case unary @ (_: LocalLimit | _: Sort | _: RepartitionOperation | _: SubqueryAlias | _: View | _: GlobalLimit |
@@ -177,9 +181,9 @@ final class CardinalityEstimator(
       val column = input.columns.getOrElse(key.exprId, ColumnStatistics())
       // The groups of a single key are its values.
       val values = if (keys.size == 1) Some(rows) else column.distinct.map(math.min(_, rows))
-      key.exprId -> column.copy(distinct = values)
+      key.exprId -> column.copy(distinct = values, frequent = Nil)
     }
-    input
+    input.unsampled
       .copy(columns = input.columns ++ counted)
       .withRows(
         Quantity(rows, input.rows.origin.worse(originOf(groups))),
@@ -303,11 +307,11 @@ final class CardinalityEstimator(
     val columns = sources.flatMap { case (id, source) =>
       input.column(source).map(id -> _.copy(nullFraction = None))
     }
-    repeated(input)
+    repeated(input).unsampled
       .copy(
         columns = input.columns ++ columns,
         domains = input.domains ++ sources.flatMap { case (id, source) =>
-          input.domain(source).map(id -> _)
+          input.domain(source).map(domain => id -> domain.copy(sample = None))
         }
       )
       .withRows(

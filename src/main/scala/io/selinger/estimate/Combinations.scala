@@ -1,5 +1,6 @@
 package io.selinger.estimate
 
+import io.selinger.stats.DistinctValues
 import org.apache.spark.sql.catalyst.expressions.Expression
 
 /**
@@ -14,6 +15,9 @@ object Combinations {
 
   /** What the second, third, … column of one relation adds counts as a power of it. */
   private val damping = 0.6
+
+  // A smaller sample says less than that.
+  private val leastRows = 100
 
   /**
    * Columns of one relation depend on each other (a city lies in one country), so each counts less
@@ -53,14 +57,41 @@ object Combinations {
     val rows = math.max(1.0, input.rows.value)
     val most = math.min(rows, relation.flatMap(input.sources.get).getOrElse(rows))
     val counts = members.map(member => input.distinct(member).getOrElse(guess(member, input)))
-    val damped = counts.sorted.reverse.zipWithIndex.map { case (count, i) =>
+    def damped = counts.sorted.reverse.zipWithIndex.map { case (count, i) =>
       math.pow(count, math.pow(damping, i.toDouble))
-    }
+    }.product
+    val together =
+      if (members.size > 1) determined(members, input).orElse(sampled(members, input, most))
+      else None
     Combinations(
-      math.max(1.0, math.min(most, damped.product)),
+      math.max(1.0, math.min(most, math.max(together.getOrElse(damped), counts.max))),
       members.forall(input.distinct(_).isDefined)
     )
   }
+
+  /** Of a column that determines all the others: its values. */
+  private def determined(members: Seq[Expression], input: PlanEstimate): Option[Double] =
+    members.find { member =>
+      val others = SampledJoin.determining(members.filterNot(_ eq member), input)
+      PlanEstimate.columnOf(member).exists(column => others(column.exprId))
+    }.flatMap(input.distinct)
+
+  /** Those in `left` rows of a relation, from the combinations that a sample of it has. */
+  private def sampled(
+      members: Seq[Expression],
+      input: PlanEstimate,
+      left: Double
+  ): Option[Double] =
+    SampledJoin.together(members, input).flatMap { columns =>
+      val relation = columns.head.relation.rows.value
+      val counts = columns.head.key.rows.counts(columns.map(_.key.column))
+      val (values, once) = counts.distinct
+      val present = counts.sorted.length.toDouble
+      Option.when(present >= leastRows && relation > 0) {
+        val all = DistinctValues.extrapolated(present, values.toDouble, once.toDouble, relation)
+        if (left < relation) Selectivity.survivors(all, relation, left) else all
+      }
+    }
 
   /**
    * Of a column without a count: the root of its relation's rows, which is off by less than that

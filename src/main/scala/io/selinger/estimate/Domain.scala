@@ -1,5 +1,8 @@
 package io.selinger.estimate
 
+import io.selinger.stats.SampledKey
+import org.apache.spark.sql.catalyst.expressions.Attribute
+
 /**
  * Where the values of a column come from. Keys of two tables meet in what their relations hold, not
  * in what filters have left of it: a tenth of the customers and a tenth of the orders share a tenth
@@ -8,13 +11,30 @@ package io.selinger.estimate
  * @param values distinct values of the column in its relation, where known
  * @param rows of the relation
  * @param relation the same for all columns of one relation
+ * @param sample of the column's values, where there is one
  */
-final case class Domain(values: Option[Double], rows: Double, relation: Long) {
+final case class Domain(
+    values: Option[Double],
+    rows: Double,
+    relation: Long,
+    sample: Option[KeySample] = None
+) {
 
   /** What is left of the domain when values are ruled out, rather than rows. */
   def narrowed(share: Double): Domain =
-    copy(values = values.map(known => math.max(1.0, known * share)))
+    copy(values = values.map(known => math.max(1.0, known * share)), sample = None)
 
   def atMost(count: Double): Domain =
-    copy(values = Some(math.max(1.0, math.min(values.getOrElse(count), count))))
+    copy(
+      values = Some(math.max(1.0, math.min(values.getOrElse(count), count))),
+      sample = None
+    )
 }
+
+/**
+ * A column in a sample of its relation.
+ *
+ * @param column of the relation
+ * @param relation the estimate of just the rows that the sample is of
+ */
+final case class KeySample(key: SampledKey, column: Attribute, relation: PlanEstimate)

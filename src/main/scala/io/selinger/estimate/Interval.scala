@@ -23,6 +23,10 @@ private[estimate] final case class Interval(
       (high ++ other.high).reduceOption((a, b) => if (stricter(a, b, a.place < b.place)) a else b)
     )
 
+  private def contains(place: Double): Boolean =
+    low.forall(end => place > end.place || (end.inclusive && place == end.place)) &&
+      high.forall(end => place < end.place || (end.inclusive && place == end.place))
+
   private def isPoint: Boolean =
     (for (l <- low; h <- high) yield l.place == h.place && l.inclusive && h.inclusive)
       .getOrElse(false)
@@ -33,6 +37,11 @@ private[estimate] final case class Interval(
     val padded = PlanEstimate.columnOf(value).flatMap(c => input.padded.get(c.exprId))
     val present = (1.0 - nulls) * (1.0 - padded.getOrElse(0.0))
     val one = input.distinct(value).map(1.0 / _)
+    def point = known
+      .flatMap(FrequentValues.of(_, input.distinct(value)))
+      .flatMap(values => low.map(end => values.of(end.place)))
+      .orElse(one)
+      .fold(Selectivity.assumed(assumedPoint))(share => Selectivity.derived(share * present))
     (known.flatMap(_.min), known.flatMap(_.max)) match {
       case (Some(min), Some(max)) =>
         val step = known.flatMap(_.distinct).filter(_ > 1).fold(0.0)(d => (max - min) / (d - 1))
@@ -40,8 +49,7 @@ private[estimate] final case class Interval(
         val to = high.fold(max)(end => math.min(max, end.last(step)))
         // Never zero: bounds may come from a part of the files.
         if (from > to) Selectivity.derived(1.0 / math.max(1.0, input.rows.value))
-        else if (isPoint)
-          one.fold(Selectivity.assumed(assumedPoint))(share => Selectivity.derived(share * present))
+        else if (isPoint) point
         else {
           val width = if (max > min) (to - from + step) / (max - min + step) else 1.0
           // An axis that ends at infinity says nothing of shares.
@@ -49,8 +57,7 @@ private[estimate] final case class Interval(
           else Selectivity.derived(math.max(math.min(width, 1.0), one.getOrElse(0.0)) * present)
         }
       case _ =>
-        if (isPoint)
-          one.fold(Selectivity.assumed(assumedPoint))(share => Selectivity.derived(share * present))
+        if (isPoint) point
         else if (low.isDefined && high.isDefined) Selectivity.assumed(assumedPart / 2)
         else Selectivity.assumed(assumedPart)
     }
@@ -69,7 +76,11 @@ private[estimate] final case class Interval(
           min = (before.min ++ from).maxOption,
           max = (before.max ++ to).minOption,
           distinct =
-            if (isPoint) Some(1.0) else before.distinct.map(d => math.max(1.0, d * share))
+            if (isPoint) Some(1.0) else before.distinct.map(d => math.max(1.0, d * share)),
+          frequent =
+            if (isPoint) Nil
+            else
+              FrequentValues.within(before, share)(f => NumericAxis.of(f.value).exists(contains))
         )
         val domains = input.domains.map {
           case (id, domain) if id == column.exprId =>

@@ -1,7 +1,7 @@
 package io.selinger.estimate
 
 import io.selinger.core.{Origin, Quantity}
-import io.selinger.stats.ColumnStatistics
+import io.selinger.stats.{ColumnStatistics, FrequentValue}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
@@ -23,7 +23,10 @@ object JoinEstimator {
       right: Double,
       origin: Origin,
       keys: Option[JoinKeys]
-  )
+  ) {
+    def leftKeys: Seq[Expression] = keys.toSeq.flatMap(_.pairs.map(_.left))
+    def rightKeys: Seq[Expression] = keys.toSeq.flatMap(_.pairs.map(_.right))
+  }
 
   // An anti join keeps a small difference of two guesses; a tenth at least is assumed.
   private val leastUnmatched = 0.1
@@ -43,10 +46,18 @@ object JoinEstimator {
           outer(join, matches, left, right, keepLeft = true, keepRight = true)
         case LeftSemi => reduced(left, matches, matches.left)
         case LeftAnti => reduced(left, matches, math.max(1.0 - matches.left, leastUnmatched))
-        case _: ExistenceJoin => left.copy(measuredRowBytes = None)
+        case ExistenceJoin(exists) => flagged(left, exists, matches.left)
         case _ => inner(join, matches, left, right)
       }
     }
+
+  /** All rows of `left`, with a column that says which of them find a partner. */
+  private def flagged(left: PlanEstimate, exists: Attribute, share: Double): PlanEstimate = {
+    val found = Selectivity.clamp(share)
+    val values = Seq(FrequentValue(true, found), FrequentValue(false, 1.0 - found))
+    val flag = ColumnStatistics(Some(0.0), Some(0.0), Some(1.0), Some(2.0), frequent = values)
+    left.copy(measuredRowBytes = None, columns = left.columns.updated(exists.exprId, flag))
+  }
 
   /** Of an inner join. */
   def inner(join: Join, left: PlanEstimate, right: PlanEstimate): PlanEstimate =
@@ -145,14 +156,16 @@ object JoinEstimator {
       if (rightKey) Some(left.high) else None,
       if (leftKey) Some(right.high) else None
     ).flatten.min
-    val keptLeft = thinned(left, math.min(left.rows.value * matches.left, matches.rows))
-    val keptRight = thinned(right, math.min(right.rows.value * matches.right, matches.rows))
+    val keptLeft =
+      thinned(left, math.min(left.rows.value * matches.left, matches.rows), matches.leftKeys)
+    val keptRight =
+      thinned(right, math.min(right.rows.value * matches.right, matches.rows), matches.rightKeys)
     PlanEstimate(
       Quantity(0, Origin.Exact),
       0,
       None,
       joinedKeys(keptLeft.columns ++ keptRight.columns, matches),
-      domains = left.domains ++ right.domains,
+      domains = joinedDomains(matches, left, right),
       sources = keptLeft.sources ++ keptRight.sources,
       padded = left.padded ++ right.padded
     ).withRows(
@@ -162,9 +175,17 @@ object JoinEstimator {
     )
   }
 
-  /** `side` with the values and source rows that `rows` of its rows still have. */
-  private def thinned(side: PlanEstimate, rows: Double): PlanEstimate =
-    Selectivity.thinned(side, side.columns, math.max(1.0, rows))
+  /**
+   * `side` with the values and source rows that `rows` of its rows still have. What determines the
+   * keys, as an order does its customer, finds a partner with all of its rows or with none.
+   */
+  private def thinned(side: PlanEstimate, rows: Double, keys: Seq[Expression]): PlanEstimate =
+    Selectivity.thinned(
+      side,
+      side.columns,
+      math.max(1.0, rows),
+      SampledJoin.determining(keys, side)
+    )
 
   /** Joined keys have the values that both sides have, and no nulls. */
   private def joinedKeys(
@@ -192,6 +213,27 @@ object JoinEstimator {
             )
           )
         }
+      }
+    }
+
+  /** A joined key is as frequent as on the side that has it more often. */
+  private def joinedDomains(
+      matches: Matches,
+      left: PlanEstimate,
+      right: PlanEstimate
+  ): Map[ExprId, Domain] =
+    matches.keys.toSeq.flatMap(_.pairs).foldLeft(left.domains ++ right.domains) { (all, pair) =>
+      (PlanEstimate.columnOf(pair.left), PlanEstimate.columnOf(pair.right)) match {
+        case (Some(l), Some(r)) =>
+          val repeats = Seq(left -> l, right -> r).map { case (side, column) =>
+            side.distinct(column).map(side.rows.value / _)
+          }
+          val more = if (repeats.head.getOrElse(1.0) >= repeats.last.getOrElse(1.0)) l else r
+          val sample = all.get(more.exprId).flatMap(_.sample)
+          all ++ Seq(l, r).flatMap(column =>
+            all.get(column.exprId).map(domain => column.exprId -> domain.copy(sample = sample))
+          )
+        case _ => all
       }
     }
 
@@ -269,7 +311,7 @@ object JoinEstimator {
 
   private def reduced(left: PlanEstimate, matches: Matches, share: Double): PlanEstimate = {
     val kept = left.rows.value * Selectivity.clamp(share)
-    thinned(left, kept).withRows(
+    thinned(left, kept, matches.leftKeys).withRows(
       Quantity(kept, left.rows.origin.worse(matches.origin)),
       left.high,
       left.bound

@@ -17,11 +17,13 @@ import org.apache.spark.sql.catalyst.expressions._
  * geometric mean is taken.
  *
  * @param pairs of the keys, as they stand on both sides
+ * @param sampled a factor by which samples of both sides differ from all that: see [[SampledJoin]]
  */
-final case class JoinKeys(
+final case class JoinKeys private (
     pairs: Seq[JoinKeys.Pair],
     left: PlanEstimate,
-    right: PlanEstimate
+    right: PlanEstimate,
+    sampled: Option[Double]
 ) {
   import JoinKeys._
 
@@ -65,12 +67,29 @@ final case class JoinKeys(
       .map(pair => 1.0 - side.column(pick(pair)).flatMap(_.nullFraction).getOrElse(0.0))
       .product
 
+  /** Shares of each side's rows that have no null among the keys. */
+  val leftPresent: Double = notNull(_.left, left)
+  val rightPresent: Double = notNull(_.right, right)
+
   /** Rows of each side that have a key in the overlap. */
-  val leftRows: Double = left.rows.value * leftShare * notNull(_.left, left)
-  val rightRows: Double = right.rows.value * rightShare * notNull(_.right, right)
+  val leftRows: Double = left.rows.value * leftShare * leftPresent
+  val rightRows: Double = right.rows.value * rightShare * rightPresent
+
+  /** What is known of single values on both sides. */
+  private val correction: Double = sampled.orElse(frequent).getOrElse(1.0)
+
+  private def frequent: Option[Double] = pairs match {
+    case Seq(pair) =>
+      for {
+        l <- left.column(pair.left)
+        r <- right.column(pair.right)
+        share <- FrequentValues.meeting(l, r, size)
+      } yield share * size
+    case _ => None
+  }
 
   /** Rows that the equalities keep of the product. */
-  val rows: Double = math.min(PlanEstimate.most, leftRows * (rightRows / size))
+  val rows: Double = math.min(PlanEstimate.most, leftRows * (rightRows / size) * correction)
 
   /** Share of each side's rows that find a partner. */
   val leftMatched: Double = matched(leftRows, left, rightKeys * rightShare)
@@ -100,9 +119,11 @@ final case class JoinKeys(
         .orElse(valuesOf(others(pair), other))
         // Nothing is known of either: the smaller relation is taken as the other's dimension.
         .getOrElse(math.min(relationRows(own(pair), side), relationRows(others(pair), other)))
-      (domain.map(_.relation), domain.map(_.rows), values)
+      val between = (domain.map(_.relation), other.domain(others(pair)).map(_.relation))
+      (between, domain.map(_.rows), values)
     }
-    // Together the keys have at most as many combinations as their relation has rows.
+    // Together the keys have at most as many combinations as their relation has rows; but keys of
+    // several other relations have no reason to be those of one row of it.
     sized.groupBy(_._1).values.foldLeft(1.0) { (total, keys) =>
       val product = keys.map(_._3).foldLeft(1.0)((a, b) => math.min(a * b, PlanEstimate.most))
       val most = keys.flatMap(_._2).minOption.getOrElse(math.max(1.0, side.rows.value))
@@ -144,6 +165,16 @@ final case class JoinKeys(
 }
 
 object JoinKeys {
+
+  def apply(pairs: Seq[Pair], left: PlanEstimate, right: PlanEstimate): JoinKeys =
+    new JoinKeys(pairs, left, right, SampledJoin.correction(pairs, left, right))
+
+  /** By formulas alone. */
+  private[estimate] def unsampled(
+      pairs: Seq[Pair],
+      left: PlanEstimate,
+      right: PlanEstimate
+  ): JoinKeys = new JoinKeys(pairs, left, right, Some(1.0))
 
   /** A key of both sides; `nullSafe` where a null finds nulls. */
   final case class Pair(left: Expression, right: Expression, nullSafe: Boolean)

@@ -95,7 +95,7 @@ object LeafStatistics {
         val partitions = relation.partitionFilters(predicates)
         SampleStatistics.of(relation, statistics, predicates) match {
           case Some(sample) =>
-            Some((SampledEstimate.of(estimate, sample), partitions ++ sample.applied))
+            Some((SampledEstimate.of(estimate, sample, leaf.output), partitions ++ sample.applied))
           case None => Some((estimate, partitions))
         }
       case None => sparkEstimate(leaf).map((_, Nil))

@@ -48,7 +48,11 @@ final case class PlanEstimate(
     else
       domains.get(expression.references.head.exprId).map { known =>
         if (PlanEstimate.columnOf(expression).isDefined) known
-        else column(expression).flatMap(_.distinct).fold(known.copy(values = None))(known.atMost)
+        else {
+          // Other values than the column's: of these there is no sample.
+          val others = known.copy(values = None, sample = None)
+          column(expression).flatMap(_.distinct).fold(others)(known.atMost)
+        }
       }
 
   /** This estimate of a relation, as the origin of its columns' values. */
@@ -85,11 +89,16 @@ final case class PlanEstimate(
     val known = rest.columns(column.exprId)
     val distinct = math.max(1.0, math.min(known.distinct.getOrElse(count.toDouble), count.toDouble))
     rest.copy(
-      columns = rest.columns.updated(column.exprId, known.copy(distinct = Some(distinct))),
+      columns = rest.columns
+        .updated(column.exprId, known.copy(distinct = Some(distinct), frequent = Nil)),
       domains = rest.domains ++
         rest.domains.get(column.exprId).map(column.exprId -> _.atMost(count.toDouble))
     )
   }
+
+  /** Rows that occur another number of times than in the relations that they come from. */
+  def unsampled: PlanEstimate =
+    copy(domains = domains.map { case (id, domain) => id -> domain.copy(sample = None) })
 
   /** The same plan with other rows: `high` and `bound` stay consistent with them. */
   def withRows(rows: Quantity, high: Double, bound: Option[Double]): PlanEstimate = {

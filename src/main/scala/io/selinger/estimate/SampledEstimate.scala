@@ -2,7 +2,7 @@ package io.selinger.estimate
 
 import io.selinger.core.{Origin, Quantity}
 import io.selinger.stats._
-import org.apache.spark.sql.catalyst.expressions.ExprId
+import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 
 /**
  * A leaf's rows and columns after those predicates that were evaluated on a sample of it. Bounds
@@ -14,7 +14,21 @@ object SampledEstimate {
   // The summary of fewer rows says less of a column than the formulas do.
   private val leastRows = 30
 
-  def of(input: PlanEstimate, sample: SampledRelation): PlanEstimate =
+  /** @param output of the relation */
+  def of(
+      input: PlanEstimate,
+      sample: SampledRelation,
+      output: Seq[Attribute]
+  ): PlanEstimate = {
+    val known = summarised(input, sample)
+    val sampled = output.flatMap { column =>
+      for (key <- sample.keys.get(column.exprId); domain <- known.domains.get(column.exprId))
+        yield column.exprId -> domain.copy(sample = Some(KeySample(key, column, known)))
+    }
+    known.copy(domains = known.domains ++ sampled)
+  }
+
+  private def summarised(input: PlanEstimate, sample: SampledRelation): PlanEstimate =
     if (sample.applied.isEmpty) {
       val columns = refined(input, sample)
       input.copy(
@@ -62,8 +76,10 @@ object SampledEstimate {
   ): Map[ExprId, ColumnStatistics] =
     sample.columns.foldLeft(input.columns) { case (columns, (id, summary)) =>
       val known = columns.getOrElse(id, ColumnStatistics())
+      val seen = merged(known, summary, input.rows.value, sample.covered)
       if (!isTold(summary, sample)) columns
-      else columns.updated(id, merged(known, summary, input.rows.value))
+      else if (sample.counted(id)) columns.updated(id, seen.copy(distinct = known.distinct))
+      else columns.updated(id, seen)
     }
 
   /** Columns of the rows that are left. */
@@ -76,7 +92,7 @@ object SampledEstimate {
     val before = input.columns.get(id).flatMap(_.distinct)
     id -> (sample.columns.get(id) match {
       case Some(summary) if isTold(summary, sample) =>
-        merged(column.copy(distinct = before), summary, rows)
+        merged(column.copy(distinct = before), summary, rows, sample.covered)
           .copy(nullFraction = Some(summary.nullFraction))
       // These predicates narrow it as the formulas say.
       case Some(_) => column
@@ -100,7 +116,9 @@ object SampledEstimate {
     formulas.domains.map { case (id, domain) =>
       val seen = sample.columns.get(id).filterNot(_ => domain.values.isDefined || narrowed(id))
       id -> seen.fold(domain)(column =>
-        domain.copy(values = Some(math.max(1.0, column.distinctOf(input.rows.value))))
+        domain.copy(values =
+          Some(math.max(1.0, column.distinctOf(input.rows.value, sample.covered)))
+        )
       )
     }
   }
@@ -145,9 +163,10 @@ object SampledEstimate {
   private def merged(
       known: ColumnStatistics,
       summary: ColumnSummary,
-      rows: Double
+      rows: Double,
+      covered: Double
   ): ColumnStatistics = {
-    val seen = summary.distinctOf(rows)
+    val seen = summary.distinctOf(rows, covered)
     known.copy(
       nullFraction = known.nullFraction.orElse(Some(summary.nullFraction)),
       distinct = Some(math.max(1.0, known.distinct.fold(seen)(math.min(_, seen)))),

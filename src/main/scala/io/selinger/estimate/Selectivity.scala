@@ -148,9 +148,17 @@ object Selectivity {
     case EndsWith(_, text) => pattern(text, input)
     case Contains(_, text) => pattern(text, input)
     case _: Like | _: RLike | _: MultiLikeBase => assumed(assumedPattern)
-    case flag: Attribute => input.distinct(flag).fold(assumed(assumedOther))(_ => derived(0.5))
+    case flag: Attribute => isTrue(flag, input)
     case _ => assumed(assumedOther)
   }
+
+  private def isTrue(flag: Attribute, input: PlanEstimate): Selectivity =
+    input.columns
+      .get(flag.exprId)
+      .flatMap(FrequentValues.of(_, Some(2.0)))
+      .map(_.of(true) * present(flag, input))
+      .orElse(input.distinct(flag).map(_ => 0.5))
+      .fold(assumed(assumedOther))(derived)
 
   def conjuncts(predicate: Expression): Seq[Expression] = predicate match {
     case And(left, right) => conjuncts(left) ++ conjuncts(right)
@@ -166,27 +174,49 @@ object Selectivity {
     (left, right) match {
       case (_, Literal(null, _)) | (Literal(null, _), _) => keepsNone
       case _ =>
-        Interval.of(EqualTo(left, right), input).map(_.selectivity(input)).getOrElse {
-          val sides = Seq(left, right).filterNot(_.foldable)
-          val counts = sides.flatMap(input.distinct)
-          if (counts.isEmpty) assumed(assumedEquality)
-          else derived(sides.map(present(_, input)).product / counts.max)
-        }
+        Interval.of(EqualTo(left, right), input)
+          .map(_.selectivity(input))
+          .orElse(frequency(left, right, input))
+          .getOrElse {
+            val sides = Seq(left, right).filterNot(_.foldable)
+            val counts = sides.flatMap(input.distinct)
+            if (counts.isEmpty) assumed(assumedEquality)
+            else derived(sides.map(present(_, input)).product / counts.max)
+          }
     }
+
+  /** Of a column that equals a literal. */
+  private def frequency(
+      left: Expression,
+      right: Expression,
+      input: PlanEstimate
+  ): Option[Selectivity] = (left, right) match {
+    case (value, Literal(wanted, _)) if !value.foldable =>
+      input.column(value)
+        .flatMap(FrequentValues.of(_, input.distinct(value)))
+        .map(values => derived(values.of(wanted) * present(value, input)))
+    case (_: Literal, value) if !value.foldable => frequency(right, left, input)
+    case _ => None
+  }
 
   /** Literals outside of the column's range find nothing; a longer list never keeps less. */
   private def in(value: Expression, list: Seq[Expression], input: PlanEstimate): Selectivity =
     input.distinct(value) match {
       case Some(distinct) =>
         val range = input.column(value).flatMap(c => for (l <- c.min; h <- c.max) yield (l, h))
-        val inside = list.count {
+        val inside = list.distinct.filter {
           case Interval.AtPlace(place) => range.forall { case (l, h) => place >= l && place <= h }
           case Literal(null, _) => false
           case _ => true
         }
-        derived(
-          math.max(inside / distinct * present(value, input), 1.0 / math.max(1.0, input.rows.value))
-        )
+        val values = input.column(value).flatMap(FrequentValues.of(_, Some(distinct)))
+        val share = values.fold(inside.size / distinct) { known =>
+          inside.map {
+            case Literal(wanted, _) => known.of(wanted)
+            case _ => known.each
+          }.sum
+        }
+        derived(math.max(share * present(value, input), 1.0 / math.max(1.0, input.rows.value)))
       case None => assumed(clamp(list.size * assumedEquality).min(0.5))
     }
 
@@ -272,11 +302,16 @@ object Selectivity {
       PlanEstimate.columnOf(predicate.left)
   }
 
-  /** `input` when its rows shrink to `after` at random: values and source rows go with them. */
+  /**
+   * `input` when its rows shrink to `after` at random: values and source rows go with them.
+   *
+   * @param atOnce columns whose values go with all of their rows or stay with all of them
+   */
   private[estimate] def thinned(
       input: PlanEstimate,
       columns: Map[ExprId, ColumnStatistics],
-      after: Double
+      after: Double,
+      atOnce: Set[ExprId] = Set.empty
   ): PlanEstimate = {
     val before = input.rows.value
     if (before <= 0 || after >= before) input.copy(columns = columns)
@@ -284,7 +319,10 @@ object Selectivity {
       input.copy(
         columns = columns.map { case (id, column) =>
           id -> column.copy(
-            distinct = column.distinct.map(survivors(_, before, after)),
+            distinct = column.distinct.map { values =>
+              if (atOnce(id)) math.max(1.0, values * (after / before))
+              else survivors(values, before, after)
+            },
             rangeSeen = false
           )
         },

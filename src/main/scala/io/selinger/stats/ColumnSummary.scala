@@ -15,6 +15,7 @@ import scala.jdk.CollectionConverters._
  * @param averageBytes of values of variable width
  * @param low the smallest place of a value on the axis of [[ColumnStatistics]]
  * @param high the largest
+ * @param alike how much the values of a row group of the relation are alike, 0 to 1
  */
 final case class ColumnSummary(
     rows: Int,
@@ -24,7 +25,8 @@ final case class ColumnSummary(
     frequent: Seq[FrequentValue],
     averageBytes: Option[Double],
     low: Option[Double] = None,
-    high: Option[Double] = None
+    high: Option[Double] = None,
+    alike: Double = 0.0
 ) {
 
   /** Share of rows that are null. */
@@ -42,8 +44,17 @@ final case class ColumnSummary(
       (l - apart, h + apart)
     }
 
-  /** Distinct values in all `total` rows that these were sampled from. */
-  def distinctOf(total: Double): Double = {
+  /**
+   * Distinct values in all `total` rows. A sorted column has other values elsewhere than where the
+   * sample was taken.
+   *
+   * @param covered share of the rows that the sample was spread over
+   */
+  def distinctOf(total: Double, covered: Double = 1.0): Double =
+    if (alike < ColumnSummary.leastSorted || covered <= 0 || covered >= 1) distinctAmong(total)
+    else math.min(total, distinctAmong(total * covered) / covered)
+
+  private def distinctAmong(total: Double): Double = {
     val present = (rows - nulls).toDouble
     DistinctValues.extrapolated(
       present,
@@ -55,6 +66,9 @@ final case class ColumnSummary(
 }
 
 object ColumnSummary {
+
+  // Intraclass correlation of ranks, from which row groups hardly share values.
+  private val leastSorted = 0.9
 
   // PostgreSQL keeps a hundred; more than some ten rarely matter to a plan.
   private val mostFrequent = 20

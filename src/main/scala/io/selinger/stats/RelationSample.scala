@@ -47,6 +47,9 @@ final case class RelationSample(columns: IndexedSeq[ColumnSample], sizes: Seq[In
 
   val rows: Int = sizes.sum
 
+  /** Places of all rows, by row group. */
+  val all: Seq[IndexedSeq[Int]] = sizes.map(0 until _)
+
   /**
    * Evaluates `predicates`, bound to the columns by [[BoundReference]]s, one on the rows that the
    * former ones left, just as a scan does. A predicate that raises for any row is left out: whether
@@ -55,7 +58,6 @@ final case class RelationSample(columns: IndexedSeq[ColumnSample], sizes: Seq[In
    * @param deadline on the clock of `System.nanoTime`; what is not evaluated by then is left out
    */
   def evaluate(predicates: Seq[Expression], deadline: Long): Evaluation = {
-    val all: Seq[IndexedSeq[Int]] = sizes.map(0 until _)
     val (left, applied) = predicates.zipWithIndex.foldLeft((all, Vector.empty[Int])) {
       case ((survivors, done), (predicate, i)) =>
         matching(predicate, survivors, deadline) match {
@@ -65,6 +67,7 @@ final case class RelationSample(columns: IndexedSeq[ColumnSample], sizes: Seq[In
     }
     Evaluation(
       applied,
+      left,
       left.zip(sizes).map { case (rows, size) => SampledGroup(rows.size, size) },
       columns.map { column =>
         ColumnSummary.of(left.iterator.zip(column.chunks.iterator).flatMap { case (rows, values) =>
@@ -105,11 +108,13 @@ object RelationSample {
  * What the predicates left of a sample.
  *
  * @param applied the places of those predicates that could be evaluated
- * @param groups by row group
+ * @param left places of the rows that are left, by row group
+ * @param groups how many these are, by row group
  * @param columns of the rows that are left, in the order of the sample
  */
 final case class Evaluation(
     applied: Seq[Int],
+    left: Seq[IndexedSeq[Int]],
     groups: Seq[SampledGroup],
     columns: Seq[ColumnSummary]
 )

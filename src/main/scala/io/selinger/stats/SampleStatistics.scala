@@ -17,6 +17,8 @@ import org.apache.spark.sql.types.StructField
  * @param complete whether the sample is the whole relation
  * @param alike how much the rows of a row group are alike in the columns of `applied`, 0 to 1
  * @param columns of the rows that match
+ * @param keys their values, where these can be compared with those of other relations
+ * @param counted columns whose distinct values are known of all rows
  */
 final case class SampledRelation(
     applied: Seq[Expression],
@@ -24,7 +26,9 @@ final case class SampledRelation(
     covered: Double,
     complete: Boolean,
     alike: Double,
-    columns: Map[ExprId, ColumnSummary]
+    columns: Map[ExprId, ColumnSummary],
+    keys: Map[ExprId, SampledKey] = Map.empty,
+    counted: Set[ExprId] = Set.empty
 ) {
   def rows: Int = groups.map(_.rows).sum
   def matched: Int = groups.map(_.matched).sum
@@ -42,6 +46,9 @@ object SampleStatistics {
 
   // More columns would not fit the time anyway.
   private val mostColumns = 32
+
+  // Intraclass correlation of the values, above which other row groups have other values.
+  private val mostAlike = 0.05
 
   // Their number follows from one that is set for footers: both wait for the same storage.
   private val mostThreads = 16L
@@ -111,14 +118,14 @@ object SampleStatistics {
         .get(FooterReader.columnName(column.name))
         .exists(_.nullFraction.isDefined)
 
-    /** Keys whose values no dictionary has counted; all of them where predicates leave few. */
+    /** Those that no dictionary counts first. */
     private val keys: Seq[Attribute] = inFiles.valuesIterator
       .filter(column => keyIds(column.exprId))
-      .filter(c =>
-        asked.nonEmpty || !statistics.dictionaries.contains(FooterReader.columnName(c.name))
-      )
       .toSeq
-      .sortBy(_.exprId.id)
+      .sortBy(column => (isCounted(column), column.exprId.id))
+
+    def isCounted(column: Attribute): Boolean =
+      statistics.dictionaries.contains(FooterReader.columnName(column.name))
 
     val columns: Seq[Attribute] = {
       val mentioned = asked.flatMap(_.references.toSeq.map(column => inFiles(column.exprId)))
@@ -221,16 +228,32 @@ object SampleStatistics {
       // Where only null tests could be evaluated, the footers' counts say more.
       .filterNot(_.applied.forall(i => question.isCounted(question.predicatesAsked(possible(i)))))
     val applied = evaluation.toSeq.flatMap(_.applied).map(possible(_))
+    val kinds = answer.usable.iterator.map(i => i -> question.columns(i).dataType).toMap
+    val exact = isComplete(question, sample.rows)
     SampleResult(
       applied,
       evaluation.fold(sample.sizes.map(size => SampledGroup(size, size)))(_.groups),
       sample.covered,
       applied.flatMap(placesOf).distinct.map(facts(_).alike).maxOption.getOrElse(0.0),
       answer.usable.iterator
-        .map(i => i -> evaluation.fold(facts(i).summary)(_.columns(i)))
-        .toMap
+        .map { i =>
+          val summary = evaluation.fold(facts(i).summary)(_.columns(i))
+          i -> summary.copy(alike = facts(i).alike)
+        }
+        .toMap,
+      SampledKeys.of(
+        key.groups,
+        sample,
+        evaluation.fold(sample.all)(_.left),
+        kinds,
+        kinds.keySet.filter(facts(_).alike > mostAlike),
+        exact
+      )
     )
   }
+
+  private def isComplete(question: Question, rows: Int): Boolean =
+    question.statistics.bound.exists(_ <= rows)
 
   private def relationOf(question: Question, result: SampleResult): SampledRelation = {
     val total = question.statistics.rows.value
@@ -239,9 +262,14 @@ object SampleStatistics {
       result.applied.map(question.predicatesAsked(_)),
       result.groups,
       if (total > 0) math.min(1.0, result.covered / total) else 1.0,
-      question.statistics.bound.exists(_ <= rows),
+      isComplete(question, rows),
       result.alike,
-      result.columns.map { case (i, summary) => question.columns(i).exprId -> summary }
+      result.columns.map { case (i, summary) => question.columns(i).exprId -> summary },
+      question.columns.indices
+        .filter(result.keys.has)
+        .map(i => question.columns(i).exprId -> SampledKey(result.keys, i))
+        .toMap,
+      question.columns.filter(question.isCounted).map(_.exprId).toSet
     )
   }
 

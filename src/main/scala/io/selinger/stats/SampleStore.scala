@@ -39,13 +39,15 @@ final case class SampleQuestion(
  * @param covered rows that the sample was spread over
  * @param alike how much the rows of a row group are alike in the columns of these predicates
  * @param columns of the rows that are left, by their places, as far as they were read
+ * @param keys the values of these rows
  */
 final case class SampleResult(
     applied: Seq[Int],
     groups: Seq[SampledGroup],
     covered: Long,
     alike: Double,
-    columns: Map[Int, ColumnSummary]
+    columns: Map[Int, ColumnSummary],
+    keys: SampledKeys
 )
 
 /** Bounds of sampling one relation; see the settings of the same names. */
@@ -85,21 +87,26 @@ object SampleStore {
   private final case class Task(file: FileVersion, requests: Seq[ChunkKey])
 
   private final case class Caches(maxBytes: Long) {
-    private def most = CacheBuilder.newBuilder().maximumWeight(maxBytes)
+    private def most(share: Double) =
+      CacheBuilder.newBuilder().maximumWeight((maxBytes * share).toLong)
 
     // A column that cannot be sampled is remembered as none.
     val chunks: Cache[ChunkKey, Option[SampledChunk]] =
-      most
+      most(0.6)
         .weigher((_: ChunkKey, chunk: Option[SampledChunk]) =>
           200 + chunk.fold(0L)(_.bytes).min(Int.MaxValue.toLong / 2).toInt
         )
         .build[ChunkKey, Option[SampledChunk]]()
 
-    // What follows from samples is small, whatever they hold.
-    private def small = CacheBuilder.newBuilder().maximumSize(if (maxBytes > 0) 1000L else 0L)
+    val facts: Cache[ColumnKey, ColumnFacts] =
+      CacheBuilder.newBuilder().maximumSize(if (maxBytes > 0) 1000L else 0L).build()
 
-    val facts: Cache[ColumnKey, ColumnFacts] = small.build()
-    val results: Cache[SampleQuestion, SampleResult] = small.build()
+    val results: Cache[SampleQuestion, SampleResult] =
+      most(0.4)
+        .weigher((_: SampleQuestion, result: SampleResult) =>
+          2000 + result.columns.size * 400 + result.keys.bytes.min(Int.MaxValue.toLong / 2).toInt
+        )
+        .build[SampleQuestion, SampleResult]()
 
     val unreadable: Cache[FileVersion, java.lang.Boolean] =
       CacheBuilder.newBuilder().maximumSize(10000).expireAfterWrite(Duration.ofMinutes(1)).build()

@@ -1,0 +1,105 @@
+package io.selinger.estimate
+
+import io.selinger.core.PlanningPass
+import io.selinger.stats.{SampledKey, SampledKeys}
+import java.util.concurrent.ConcurrentHashMap
+import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression}
+
+/**
+ * How much the keys of two sides meet more often, or less, than formulas say, from joining samples
+ * of the two relations that they come from: values that are frequent on both sides, customers who
+ * buy just what they return, or years that only one side has.
+ *
+ * The share of pairs of sampled rows whose keys are equal is an unbiased estimate of the same share
+ * among all rows. It corrects the formulas only by as much as it differs from them beyond one
+ * standard deviation: of two large domains hardly a pair is sampled, and nothing follows from that.
+ */
+private[estimate] object SampledJoin {
+
+  /**
+   * A factor for the rows that [[JoinKeys]] expects, 1 where there is no evidence against them;
+   * `None` where no key is in samples of both sides.
+   */
+  def correction(
+      pairs: Seq[JoinKeys.Pair],
+      left: PlanEstimate,
+      right: PlanEstimate
+  ): Option[Double] =
+    pairs
+      .flatMap { pair =>
+        for {
+          ours <- sampled(pair.left, left)
+          theirs <- sampled(pair.right, right)
+          if !pair.nullSafe && ours.key.kind == theirs.key.kind
+          if ours.key.canMeet && theirs.key.canMeet
+        } yield (ours, theirs)
+      }
+      // Columns of two samples are compared together, those of others count as independent.
+      .groupBy { case (ours, theirs) => (ours.key.rows, theirs.key.rows) }
+      .valuesIterator
+      .map(_.sortBy { case (ours, theirs) => (ours.key.column, theirs.key.column) }.unzip)
+      .map { case (ours, theirs) =>
+        memo(ours.map(_.key), theirs.map(_.key))(compared(ours, theirs))
+      }
+      .reduceOption(_ * _)
+
+  /** Columns of one sample that the expressions show, if they are all of one. */
+  def together(keys: Seq[Expression], side: PlanEstimate): Option[Seq[KeySample]] = {
+    val samples = keys.map(sampled(_, side))
+    Option.when(keys.nonEmpty && samples.forall(_.isDefined))(samples.flatten)
+      .filter(_.map(_.key.rows).distinct.size == 1)
+  }
+
+  /** Columns of which all rows with one value have one value of each of `keys`. */
+  def determining(keys: Seq[Expression], side: PlanEstimate): Set[ExprId] =
+    together(keys, side).fold(Set.empty[ExprId]) { found =>
+      val rows = found.head.key.rows
+      side.domains.iterator.collect {
+        case (id, Domain(_, _, _, Some(sample)))
+            if (sample.key.rows eq rows) && found.forall(other =>
+              other.key.column != sample.key.column &&
+                rows.determines(sample.key.column, other.key.column)
+            ) =>
+          id
+      }.toSet
+    }
+
+  private def sampled(key: Expression, side: PlanEstimate): Option[KeySample] =
+    side.domain(key).flatMap(_.sample)
+
+  private def compared(left: Seq[KeySample], right: Seq[KeySample]): Double = {
+    val (ours, theirs) = (left.head.relation, right.head.relation)
+    val columns = left.zip(right).map { case (l, r) =>
+      JoinKeys.Pair(l.column, r.column, nullSafe = false)
+    }
+    val found = left.head.key.rows
+      .meeting(left.map(_.key.column), right.head.key.rows, right.map(_.key.column))
+    val expected = {
+      val keys = JoinKeys.unsampled(columns, ours, theirs)
+      val present = keys.leftPresent * ours.rows.value * (keys.rightPresent * theirs.rows.value)
+      if (present > 0) found.possible * (keys.rows / present) else 0.0
+    }
+    factor(found, expected)
+  }
+
+  /** The nearest to 1 that lies within one standard deviation of what was found. */
+  private[estimate] def factor(found: SampledKeys.Meeting, expected: Double): Double =
+    if (expected <= 0 || found.possible <= 0) 1.0
+    else {
+      // That none was found says that there are not many more than one in as many pairs of rows.
+      val deviation = math.sqrt(found.variance + 1.0)
+      val (least, most) =
+        (math.max(0.0, found.pairs - deviation) / expected, (found.pairs + deviation) / expected)
+      math.max(least, math.min(1.0, most))
+    }
+
+  private final class Known {
+    val factors = new ConcurrentHashMap[(Seq[SampledKey], Seq[SampledKey]), Double]()
+  }
+
+  private def memo(left: Seq[SampledKey], right: Seq[SampledKey])(compute: => Double): Double =
+    PlanningPass.current
+      .memo(left.head.rows)(new Known)
+      .factors
+      .computeIfAbsent((left, right), _ => compute)
+}

@@ -1,0 +1,33 @@
+package io.selinger.testing
+
+import io.selinger.stats._
+import org.apache.spark.sql.types.DataType
+
+/** Hand-made samples. */
+object Samples {
+
+  /** All rows of these columns, in one row group. */
+  def keys(
+      source: String,
+      kinds: Seq[DataType],
+      complete: Boolean = false,
+      ordered: Set[Int] = Set.empty
+  )(
+      columns: Seq[Any]*
+  ): SampledKeys = {
+    val rows = columns.map(_.size).maxOption.getOrElse(0)
+    val sample = RelationSample(
+      columns.map(values => ColumnSample(Seq(values.toIndexedSeq))).toIndexedSeq,
+      Seq(rows),
+      rows.toLong
+    )
+    SampledKeys.of(
+      source,
+      sample,
+      sample.all,
+      kinds.zipWithIndex.map { case (kind, i) => i -> kind }.toMap,
+      ordered,
+      complete
+    )
+  }
+}

@@ -21,7 +21,7 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
       new JoinCost(cluster, JoinCost.calibratedWeight),
       OperatorLimits(broadcastBytes = Some(50.0 * (1 << 20)), hashBytes = 1e9)
     )
-    trees.join(trees.relation(0), trees.relation(1)).seconds
+    trees.join(trees.relation(0), trees.relation(1), Connection.inner).seconds
   }
 
   test("a broadcast counts only where its operator may choose it: by the rows to be feared") {

@@ -5,8 +5,7 @@ import io.selinger.core._
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
 import io.selinger.estimate.LeafStatistics
 import io.selinger.stats.{FileRelation, KeyColumns}
-import org.apache.spark.sql.catalyst.expressions.AttributeSet
-import org.apache.spark.sql.catalyst.plans.Inner
+import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.SQLConf
@@ -18,11 +17,10 @@ import org.apache.spark.sql.internal.SQLConf
  * Fires when (each line is a Precondition below, in this order):
  *   1. the plan is not a stream                            else STREAMING_PLAN
  *   2. Spark's own join reordering is not switched on      else SPARK_REORDERS
- *   3. there are no more relations than the search can do  else TOO_MANY_RELATIONS
- *   4. no column of a relation is computed by what can
+ *   3. no column of a relation is computed by what can
  *      raise errors                                        else ERRORS_DEPEND_ON_PLAN
- *   5. the rows of every relation can be estimated         else NO_STATISTICS
- *   6. equalities connect all relations                    else CROSS_PRODUCT
+ *   4. the rows of every relation can be estimated         else NO_STATISTICS
+ *   5. conditions connect all relations                    else CROSS_PRODUCT
  * and where the order found costs less than the order written by more than estimates are worth,
  * else ORDER_CHEAP_ENOUGH. Regions of two relations have no order and are passed over.
  *
@@ -86,7 +84,7 @@ final class ReorderJoins(session: SparkSession)
       case Some(reason) => declined(region, reason)
       case None =>
         val estimates = region.relations.map(LeafStatistics.estimator.estimate)
-        JoinGraph.of(region.relations, region.conditions, region.root.output) match {
+        JoinGraph.of(region.relations, region.written, region.root.output) match {
           case _ if estimates.exists(_.isEmpty) => declined(region, Reason.NoStatistics)
           case Some(graph) if graph.isConnected => search(region, graph)
           case _ => declined(region, Reason.CrossProduct)
@@ -107,16 +105,20 @@ final class ReorderJoins(session: SparkSession)
     val begun = pass.usedMs
     // A first look at files may have used the budget up; without an order it would be in vain.
     val allowed = math.max(leastSearchMs, SelingerConf.PLANNING_BUDGET_MS.value - begun)
-    val enumerator = new JoinEnumerator(
-      graph,
-      trees.relation,
-      trees.join,
-      SelingerConf.ORDER_MAX_PAIRS.value,
-      () => (pass.usedMs - begun) / allowed
-    )
-    enumerator.best() match {
-      case Some(found) => chosen(region, graph, trees, found)
-      case None => declined(region, Reason.BudgetExceeded)
+    treeOf(region.written, graph, trees) match {
+      case None => declined(region, Reason.CrossProduct)
+      case Some(written) =>
+        val enumerator = new JoinEnumerator(
+          graph.shape,
+          trees,
+          Some(written),
+          SelingerConf.ORDER_MAX_PAIRS.value,
+          () => (pass.usedMs - begun) / allowed
+        )
+        enumerator.best() match {
+          case Some(found) => chosen(region, graph, trees, written, found)
+          case None => declined(region, Reason.BudgetExceeded)
+        }
     }
   }
 
@@ -124,9 +126,9 @@ final class ReorderJoins(session: SparkSession)
       region: JoinRegion,
       graph: JoinGraph,
       trees: JoinTreeCost,
+      written: JoinTree,
       found: JoinEnumerator.Found
   ): LogicalPlan = {
-    val written = treeOf(region.written, trees)
     val guessed = trees.estimates.exists(_.rows.origin == Origin.Default)
     val margin = SelingerConf.ORDER_MIN_GAIN.value * (if (guessed) 2.0 else 1.0)
     val gains = found.tree.seconds < written.seconds * (1.0 - math.min(margin, 0.9))
@@ -148,8 +150,7 @@ final class ReorderJoins(session: SparkSession)
     def text(tree: JoinTree) = JoinTree.text(tree, i => nameOf(graph.relations(i)))
     val outcome =
       if (!gains) Outcome.Same else if (advising) Outcome.Advised else Outcome.Changed
-    val largest = RelationSet
-      .members(graph.all)
+    val largest = graph.all.members
       .map(i => (nameOf(graph.relations(i)), LeafStatistics.estimator.estimate(graph.relations(i))))
       .collect { case (name, Some(estimate)) => (name, estimate) }
       .sortBy { case (name, estimate) => (-estimate.rows.value, name) }
@@ -170,9 +171,7 @@ final class ReorderJoins(session: SparkSession)
         Evidence(s"$name rows", estimate.rows.value, "rows", estimate.rows.origin)
       },
       setting = Some(SelingerConf.ORDER_MIN_GAIN.key),
-      detail = found.limit.map(limit =>
-        s"found greedily: ${limit.setting} was reached"
-      )
+      detail = found.limit.map(limit => s"${found.method.label}: ${limit.setting} was reached")
     )
   }
 
@@ -230,13 +229,22 @@ object ReorderJoins {
   private val preconditions: Seq[Precondition[JoinRegion]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.root.isStreaming),
     Precondition(Reason.SparkReorders)(_ => !SQLConf.get.joinReorderEnabled),
-    Precondition(Reason.TooManyRelations)(_.relations.size <= RelationSet.most),
     Precondition(Reason.MayRaise)(!_.relations.exists(RaisedErrors.areLate))
   )
 
-  private def treeOf(shape: JoinRegion.Shape, trees: JoinTreeCost): JoinTree = shape match {
-    case JoinRegion.Leaf(index) => trees.relation(index)
-    case JoinRegion.Pair(left, right) => trees.join(treeOf(left, trees), treeOf(right, trees))
+  /** The order written. None where the graph refuses it, which only a cross product makes it do. */
+  private[ordering] def treeOf(
+      shape: JoinRegion.Shape,
+      graph: JoinGraph,
+      trees: JoinTrees
+  ): Option[JoinTree] = shape match {
+    case JoinRegion.Leaf(index, _) => Some(trees.relation(index))
+    case pair: JoinRegion.Pair =>
+      for {
+        left <- treeOf(pair.left, graph, trees)
+        right <- treeOf(pair.right, graph, trees)
+        joined <- Joining.join(left, right, graph.shape, trees)
+      } yield joined
   }
 
   private def rowsJoined(tree: JoinTree): Double = tree match {
@@ -252,27 +260,36 @@ object ReorderJoins {
     else Project(root.output, joined)
   }
 
-  /** The larger side streams, so it comes first. */
+  /** The larger side streams, so it comes first where the sides may be exchanged. */
   private def build(tree: JoinTree, graph: JoinGraph): LogicalPlan = tree match {
     case relation: JoinTree.Relation => graph.relations(relation.index)
     case joined: JoinTree.Joined =>
-      val (left, right) =
-        if (bytes(joined.left) >= bytes(joined.right)) (joined.left, joined.right)
-        else (joined.right, joined.left)
+      val (first, second) =
+        if (!joined.how.kind.commutes || bytes(joined.left) >= bytes(joined.right)) {
+          (joined.left, joined.right)
+        } else (joined.right, joined.left)
+      val (left, right) = (pruned(first, graph), pruned(second, graph))
+      val condition = graph.conditionBetween(first.set, second.set, joined.how)
       Join(
-        pruned(left, graph),
-        pruned(right, graph),
-        Inner,
-        graph.conditionBetween(left.set, right.set),
+        left,
+        right,
+        graph.joinType(joined.how),
+        condition.map(renewed(_, left.output ++ right.output)),
         JoinHint.NONE
       )
+  }
+
+  /** The same columns, nullable as they are here: outer joins below may have changed that. */
+  private def renewed(condition: Expression, inputs: Seq[Attribute]): Expression = {
+    val byId = AttributeMap(inputs.map(a => a -> a))
+    condition.transform { case attribute: Attribute => byId.getOrElse(attribute, attribute) }
   }
 
   private def bytes(tree: JoinTree): Double = tree.estimate.rows.value * tree.rowBytes
 
   private def pruned(tree: JoinTree, graph: JoinGraph): LogicalPlan = {
     val plan = build(tree, graph)
-    val required = AttributeSet(graph.requiredOf(tree.set))
+    val required = AttributeSet(graph.requiredOf(tree.set) ++ graph.marks)
     if (plan.output.forall(required.contains)) plan
     else Project(plan.output.filter(required.contains), plan)
   }

@@ -140,35 +140,39 @@ final class ConflictDetector(root: OperatorTree) {
 
   private def rulesOf(b: Operator): Seq[ConflictRule] = {
     val below = operators(b.left).flatMap { a =>
-      def rejects(side: OperatorTree) =
-        (a.rejects.meets(side.relations), b.rejects.meets(side.relations))
-      val (aMiddle, bMiddle) = rejects(a.right)
-      val (aFirst, bFirst) = rejects(a.left)
+      def upper(side: OperatorTree) = rejects(b, side, b.left)
       Seq(
-        Option.unless(JoinProperties.associative(a.kind, b.kind, aMiddle, bMiddle))(
-          rule(a, from = a.right, to = a.left)
-        ),
-        Option.unless(JoinProperties.leftAsscom(a.kind, b.kind, aFirst, bFirst))(
-          rule(a, from = a.left, to = a.right)
-        )
+        Option.unless(
+          JoinProperties.associative(a.kind, b.kind, rejects(a, a.right, a.right), upper(a.right))
+        )(rule(a, from = a.right, to = a.left)),
+        Option.unless(
+          JoinProperties.leftAsscom(a.kind, b.kind, rejects(a, a.left, a.left), upper(a.left))
+        )(rule(a, from = a.left, to = a.right))
       ).flatten
     }
     val beside = operators(b.right).flatMap { a =>
-      def rejects(side: OperatorTree) =
-        (b.rejects.meets(side.relations), a.rejects.meets(side.relations))
-      val (bMiddle, aMiddle) = rejects(a.left)
-      val (bLast, aLast) = rejects(a.right)
+      def upper(side: OperatorTree) = rejects(b, side, b.right)
       Seq(
-        Option.unless(JoinProperties.associative(b.kind, a.kind, bMiddle, aMiddle))(
-          rule(a, from = a.left, to = a.right)
-        ),
-        Option.unless(JoinProperties.rightAsscom(b.kind, a.kind, bLast, aLast))(
-          rule(a, from = a.right, to = a.left)
-        )
+        Option.unless(
+          JoinProperties.associative(b.kind, a.kind, upper(a.left), rejects(a, a.left, a.left))
+        )(rule(a, from = a.left, to = a.right)),
+        Option.unless(
+          JoinProperties.rightAsscom(b.kind, a.kind, upper(a.right), rejects(a, a.right, a.right))
+        )(rule(a, from = a.right, to = a.left))
       ).flatten
     }
     (below ++ beside).distinct
   }
+
+  /**
+   * Whether a join's condition is never true when all of `part`, a part of its input `side`, is null.
+   * Of a part that it does not name, this is asked of whatever else comes there with it.
+   */
+  private def rejects(join: Operator, part: OperatorTree, side: OperatorTree): Boolean =
+    join.rejects.meets(part.relations) || !join.concerned.meets(part.relations) && {
+      val named = join.concerned & side.relations
+      named.nonEmpty && named.within(join.rejects)
+    }
 
   private def rule(a: Operator, from: OperatorTree, to: OperatorTree): ConflictRule = {
     val named = a.concerned & to.relations

@@ -43,15 +43,54 @@ final class JoinTreeCost(
   def join(left: JoinTree, right: JoinTree, how: Connection): JoinTree = {
     val set = left.set | right.set
     val result = known.getOrElseUpdate(set, joined(left, right, how))
+    val own = operatorSeconds(left, right, how, result.estimate) +
+      cost.output(result.estimate.rows.value, result.rowBytes)
     JoinTree.Joined(
       left,
       right,
       how,
       result.estimate,
       result.rowBytes,
-      left.seconds + right.seconds + operatorSeconds(left, right, how, result.estimate) +
-        cost.output(result.estimate.rows.value, result.rowBytes)
+      left.seconds + right.seconds + own * surcharge(result.estimate)
     )
+  }
+
+  /** Among joins that cost about the same, one whose rows may be far more is the worse one. */
+  private def surcharge(estimate: PlanEstimate): Double = {
+    val magnitudes = math.log10(math.max(1.0, estimate.high / math.max(1.0, estimate.rows.value)))
+    1.0 + mostSurcharge * math.min(1.0, magnitudes / uncertainMagnitudes)
+  }
+
+  /**
+   * The relations on whose rows it depends most by how much one order costs less than another: what
+   * ten times as many rows of each would change of that. Of many relations only the largest are tried.
+   */
+  def influential(one: JoinTree, other: JoinTree, most: Int): Seq[Int] = {
+    val gain = one.seconds - other.seconds
+    val largest = estimates.indices.sortBy(i => (-estimates(i).rows.value, i)).take(mostTried)
+    largest
+      .map { i =>
+        val trees = new JoinTreeCost(graph, estimates.updated(i, tenfold(i)), cluster, cost, limits)
+        i -> math.abs(trees.again(one).seconds - trees.again(other).seconds - gain)
+      }
+      .sortBy { case (i, change) => (-change, i) }
+      .map(_._1)
+      .take(most)
+  }
+
+  private def tenfold(i: Int): PlanEstimate = {
+    val rows = estimates(i).rows
+    estimates(i).withRows(
+      rows.copy(value = math.min(PlanEstimate.most, rows.value * 10)),
+      math.min(PlanEstimate.most, estimates(i).high * 10),
+      None
+    )
+  }
+
+  /** The same tree at the costs that are known here. */
+  private def again(tree: JoinTree): JoinTree = tree match {
+    case relation: JoinTree.Relation => this.relation(relation.index)
+    case joined: JoinTree.Joined => join(again(joined.left), again(joined.right), joined.how)
   }
 
   private def joined(left: JoinTree, right: JoinTree, how: Connection): Known = {
@@ -161,6 +200,12 @@ final class JoinTreeCost(
 object JoinTreeCost {
 
   private final case class Known(plan: LogicalPlan, estimate: PlanEstimate, rowBytes: Double)
+
+  private val mostTried = 8
+
+  // What a join costs more at most, and from how many powers of ten between expected and feared rows.
+  private val mostSurcharge = 0.02
+  private val uncertainMagnitudes = 6.0
 
   private val wholeNumbers: Set[DataType] = Set(ByteType, ShortType, IntegerType, LongType)
 

@@ -63,7 +63,11 @@ final class ReorderJoins(session: SparkSession)
     case Some(region) if region.relations.size > 1 =>
       val relations = region.relations.map(visit)
       val renewed = replaced(region, relations)
-      if (relations.size < 3) renewed.root else reordered(renewed)
+      if (relations.size > 2) reordered(renewed)
+      else {
+        renewed.barriers.headOption.foreach(declined(renewed, _))
+        renewed.root
+      }
     case _ => plan.mapChildren(visit)
   }
 
@@ -84,7 +88,7 @@ final class ReorderJoins(session: SparkSession)
       case Some(reason) => declined(region, reason)
       case None =>
         val estimates = region.relations.map(LeafStatistics.estimator.estimate)
-        JoinGraph.of(region.relations, region.written, region.root.output) match {
+        JoinGraph.of(region.relations, region.written, region.needed) match {
           case _ if estimates.exists(_.isEmpty) => declined(region, Reason.NoStatistics)
           case Some(graph) if graph.isConnected => search(region, graph)
           case _ => declined(region, Reason.CrossProduct)
@@ -129,12 +133,23 @@ final class ReorderJoins(session: SparkSession)
       written: JoinTree,
       found: JoinEnumerator.Found
   ): LogicalPlan = {
-    val guessed = trees.estimates.exists(_.rows.origin == Origin.Default)
-    val margin = SelingerConf.ORDER_MIN_GAIN.value * (if (guessed) 2.0 else 1.0)
-    val gains = found.tree.seconds < written.seconds * (1.0 - math.min(margin, 0.9))
-    val result = if (gains) planOf(found.tree, graph, region.root) else region.root
-    record(region, graph, found, written, gains, if (advising) region.root else result)
+    val margin = marginOf(
+      SelingerConf.ORDER_MIN_GAIN.value,
+      trees.estimates.map(_.rows.origin),
+      joins = region.relations.size - 1
+    )
+    val gains = found.tree.seconds < written.seconds * (1.0 - margin)
+    val result = if (gains) planOf(found.tree, graph, region) else region.root
+    record(region, graph, trees, found, written, gains, if (advising) region.root else result)
     result
+  }
+
+  private def detailOf(found: JoinEnumerator.Found, region: JoinRegion): Option[String] = {
+    val limited = found.limit.map(limit => s"${found.method.label}: ${limit.setting} was reached")
+    val bounded = Option.when(region.barriers.nonEmpty)(
+      s"joins below stay where they are: ${region.barriers.map(_.code).mkString(", ")}"
+    )
+    (limited ++ bounded).reduceOption((a, b) => s"$a; $b")
   }
 
   private def advising: Boolean = SelingerConf.switches.mode == Mode.Advise
@@ -142,6 +157,7 @@ final class ReorderJoins(session: SparkSession)
   private def record(
       region: JoinRegion,
       graph: JoinGraph,
+      trees: JoinTreeCost,
       found: JoinEnumerator.Found,
       written: JoinTree,
       gains: Boolean,
@@ -150,11 +166,7 @@ final class ReorderJoins(session: SparkSession)
     def text(tree: JoinTree) = JoinTree.text(tree, i => nameOf(graph.relations(i)))
     val outcome =
       if (!gains) Outcome.Same else if (advising) Outcome.Advised else Outcome.Changed
-    val largest = graph.all.members
-      .map(i => (nameOf(graph.relations(i)), LeafStatistics.estimator.estimate(graph.relations(i))))
-      .collect { case (name, Some(estimate)) => (name, estimate) }
-      .sortBy { case (name, estimate) => (-estimate.rows.value, name) }
-      .take(3)
+    val influential = trees.influential(written, found.tree, most = 3)
     decide(
       region,
       plan,
@@ -167,11 +179,12 @@ final class ReorderJoins(session: SparkSession)
         Evidence("cost of the best order", found.tree.seconds, "s", Origin.Derived),
         Evidence("rows joined as written", rowsJoined(written), "rows", Origin.Derived),
         Evidence("rows joined at best", rowsJoined(found.tree), "rows", Origin.Derived)
-      ) ++ largest.map { case (name, estimate) =>
-        Evidence(s"$name rows", estimate.rows.value, "rows", estimate.rows.origin)
+      ) ++ influential.map { i =>
+        val rows = trees.estimates(i).rows
+        Evidence(s"${nameOf(graph.relations(i))} rows", rows.value, "rows", rows.origin)
       },
       setting = Some(SelingerConf.ORDER_MIN_GAIN.key),
-      detail = found.limit.map(limit => s"${found.method.label}: ${limit.setting} was reached")
+      detail = detailOf(found, region)
     )
   }
 
@@ -225,6 +238,8 @@ final class ReorderJoins(session: SparkSession)
 object ReorderJoins {
 
   private val leastSearchMs = 100.0
+  private val doubtAJoin = 0.02
+  private val mostMargin = 0.9
 
   private val preconditions: Seq[Precondition[JoinRegion]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.root.isStreaming),
@@ -253,11 +268,29 @@ object ReorderJoins {
     case _ => 0.0
   }
 
-  /** The tree as a plan that returns what `root` returns. */
-  private[ordering] def planOf(tree: JoinTree, graph: JoinGraph, root: LogicalPlan): LogicalPlan = {
+  /**
+   * Share of the cost that a change must save: the more, the less is known of the relations, and the
+   * more often errors multiply.
+   */
+  private[ordering] def marginOf(minGain: Double, origins: Seq[Origin], joins: Int): Double = {
+    val doubt = Origin.worst(origins) match {
+      case Origin.Exact | Origin.Measured => 0.0
+      case Origin.Sampled => 0.1
+      case Origin.Derived => 0.2
+      case Origin.Default => 1.0
+    }
+    math.min(mostMargin, minGain * (1.0 + doubt) * (1.0 + doubtAJoin * math.max(0, joins - 2)))
+  }
+
+  /** The tree as a plan that returns what the region does. */
+  private[ordering] def planOf(
+      tree: JoinTree,
+      graph: JoinGraph,
+      region: JoinRegion
+  ): LogicalPlan = {
     val joined = build(tree, graph)
-    if (joined.output.map(_.exprId) == root.output.map(_.exprId)) joined
-    else Project(root.output, joined)
+    if (joined.output.map(_.exprId) == region.results.map(_.exprId)) joined
+    else Project(region.results, joined)
   }
 
   /** The larger side streams, so it comes first where the sides may be exchanged. */

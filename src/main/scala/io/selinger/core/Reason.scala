@@ -103,7 +103,7 @@ object Reason {
   case object CrossProduct
       extends Reason(
         "CROSS_PRODUCT",
-        "no chain of equalities connects all relations, and products stay where they were written"
+        "no condition connects all relations, and products stay where they were written"
       )
   case object JoinFixed
       extends Reason(

@@ -3,10 +3,13 @@ package io.selinger.ordering
 import io.selinger.conf.SelingerConf
 import io.selinger.core._
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
-import io.selinger.estimate.LeafStatistics
+import io.selinger.estimate.{LeafStatistics, PlanEstimate}
 import io.selinger.stats.{FileRelation, KeyColumns}
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
+import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.SQLConf
 
@@ -56,8 +59,27 @@ final class ReorderJoins(session: SparkSession)
 
   override protected def rewrite(plan: LogicalPlan): LogicalPlan = {
     KeyColumns.note(plan)
-    visit(plan)
+    visit(subqueriesAsJoins(plan))
   }
+
+  /**
+   * The plan with IN and EXISTS as joins, where these come to stand among others: what Spark itself
+   * will make of them, by the same rule, once it has left this batch.
+   */
+  private def subqueriesAsJoins(plan: LogicalPlan): LogicalPlan =
+    if (
+      advising || SQLConf.get.joinReorderEnabled || plan.isStreaming ||
+      !plan.containsAnyPattern(TreePattern.IN_SUBQUERY, TreePattern.EXISTS_SUBQUERY)
+    ) plan
+    else {
+      val rewritten = RewritePredicateSubquery(plan)
+      val takePart = rewritten.exists { node =>
+        JoinRegion.at(node).exists { region =>
+          region.relations.size > 2 && region.written.joins.exists(_.joinType != Inner)
+        }
+      }
+      if (takePart) rewritten else plan
+    }
 
   private def visit(plan: LogicalPlan): LogicalPlan = JoinRegion.at(plan) match {
     case Some(region) if region.relations.size > 1 =>
@@ -84,55 +106,28 @@ final class ReorderJoins(session: SparkSession)
   }
 
   private def reordered(region: JoinRegion): LogicalPlan =
-    Precondition.firstUnmet(preconditions, region) match {
-      case Some(reason) => declined(region, reason)
-      case None =>
-        val estimates = region.relations.map(LeafStatistics.estimator.estimate)
-        JoinGraph.of(region.relations, region.written, region.needed) match {
-          case _ if estimates.exists(_.isEmpty) => declined(region, Reason.NoStatistics)
-          case Some(graph) if graph.isConnected => search(region, graph)
-          case _ => declined(region, Reason.CrossProduct)
-        }
-    }
-
-  private def search(region: JoinRegion, graph: JoinGraph): LogicalPlan = {
-    // Under the conditions that concern them alone, which the graph has moved to the relations.
-    val estimates = graph.relations.flatMap(LeafStatistics.estimator.estimate(_))
-    val cluster = Cluster.of(session)
-    val cost = new JoinCost(cluster, SelingerConf.CBO_WEIGHT.value)
-    val limits = OperatorLimits(
-      JoinSettings.broadcastLimit(Phase.Static, cluster),
-      cluster.taskMemoryBytes * SelingerConf.HASH_MEMORY_SHARE.value
-    )
-    val trees = new JoinTreeCost(graph, estimates, cluster, cost, limits)
-    val pass = PlanningPass.current
-    val begun = pass.usedMs
-    // A first look at files may have used the budget up; without an order it would be in vain.
-    val allowed = math.max(leastSearchMs, SelingerConf.PLANNING_BUDGET_MS.value - begun)
-    treeOf(region.written, graph, trees) match {
-      case None => declined(region, Reason.CrossProduct)
-      case Some(written) =>
+    problem(session, region) match {
+      case Left(reason) => declined(region, reason)
+      case Right(problem) =>
+        val pass = PlanningPass.current
+        val begun = pass.usedMs
+        // A first look at files may have used the budget up; without an order it would be in vain.
+        val allowed = math.max(leastSearchMs, SelingerConf.PLANNING_BUDGET_MS.value - begun)
         val enumerator = new JoinEnumerator(
-          graph.shape,
-          trees,
-          Some(written),
+          problem.graph.shape,
+          problem.trees,
+          Some(problem.written),
           SelingerConf.ORDER_MAX_PAIRS.value,
           () => (pass.usedMs - begun) / allowed
         )
         enumerator.best() match {
-          case Some(found) => chosen(region, graph, trees, written, found)
+          case Some(found) => chosen(problem, found)
           case None => declined(region, Reason.BudgetExceeded)
         }
     }
-  }
 
-  private def chosen(
-      region: JoinRegion,
-      graph: JoinGraph,
-      trees: JoinTreeCost,
-      written: JoinTree,
-      found: JoinEnumerator.Found
-  ): LogicalPlan = {
+  private def chosen(problem: Problem, found: JoinEnumerator.Found): LogicalPlan = {
+    import problem._
     val margin = marginOf(
       SelingerConf.ORDER_MIN_GAIN.value,
       trees.estimates.map(_.rows.origin),
@@ -140,7 +135,7 @@ final class ReorderJoins(session: SparkSession)
     )
     val gains = found.tree.seconds < written.seconds * (1.0 - margin)
     val result = if (gains) planOf(found.tree, graph, region) else region.root
-    record(region, graph, trees, found, written, gains, if (advising) region.root else result)
+    record(problem, found, gains, if (advising) region.root else result)
     result
   }
 
@@ -155,14 +150,12 @@ final class ReorderJoins(session: SparkSession)
   private def advising: Boolean = SelingerConf.switches.mode == Mode.Advise
 
   private def record(
-      region: JoinRegion,
-      graph: JoinGraph,
-      trees: JoinTreeCost,
+      problem: Problem,
       found: JoinEnumerator.Found,
-      written: JoinTree,
       gains: Boolean,
       plan: LogicalPlan
   ): Unit = {
+    import problem._
     def text(tree: JoinTree) = JoinTree.text(tree, i => nameOf(graph.relations(i)))
     val outcome =
       if (!gains) Outcome.Same else if (advising) Outcome.Advised else Outcome.Changed
@@ -214,8 +207,7 @@ final class ReorderJoins(session: SparkSession)
       detail: Option[String] = None
   ): Unit =
     plan.find(_.isInstanceOf[Join]).foreach { join =>
-      Decision.record(
-        join,
+      val decision =
         Decision(
           rule = info.id,
           node = s"Order of ${region.relations.size} joined relations",
@@ -231,7 +223,11 @@ final class ReorderJoins(session: SparkSession)
           setting = setting,
           detail = detail
         )
-      )
+      // Subqueries come here by themselves, and again within the query.
+      val before = Decision.of(join).find(d => d.rule == decision.rule && d.key == decision.key)
+      if (outcome != Outcome.Same || !before.exists(_.outcome == Outcome.Changed)) {
+        Decision.record(join, decision)
+      }
     }
 }
 
@@ -246,6 +242,54 @@ object ReorderJoins {
     Precondition(Reason.SparkReorders)(_ => !SQLConf.get.joinReorderEnabled),
     Precondition(Reason.MayRaise)(!_.relations.exists(RaisedErrors.areLate))
   )
+
+  /**
+   * An order that is to be found.
+   *
+   * @param written the order written, at what it costs
+   */
+  private[selinger] final case class Problem(
+      region: JoinRegion,
+      graph: JoinGraph,
+      trees: JoinTreeCost,
+      written: JoinTree
+  )
+
+  /** What a search for the order of a region needs, or why there is none. */
+  private[selinger] def problem(
+      session: SparkSession,
+      region: JoinRegion
+  ): Either[Reason, Problem] =
+    Precondition.firstUnmet(preconditions, region) match {
+      case Some(reason) => Left(reason)
+      case None =>
+        val estimator = LeafStatistics.estimator
+        JoinGraph.of(region.relations, region.written, region.needed) match {
+          case _ if region.relations.exists(estimator.estimate(_).isEmpty) =>
+            Left(Reason.NoStatistics)
+          case Some(graph) if graph.isConnected =>
+            // Under the conditions that concern them alone, which have moved to the relations.
+            val trees = costs(session, graph, graph.relations.flatMap(estimator.estimate(_)))
+            treeOf(region.written, graph, trees)
+              .map(Problem(region, graph, trees, _))
+              .toRight(Reason.CrossProduct)
+          case _ => Left(Reason.CrossProduct)
+        }
+    }
+
+  private def costs(
+      session: SparkSession,
+      graph: JoinGraph,
+      estimates: IndexedSeq[PlanEstimate]
+  ): JoinTreeCost = {
+    val cluster = Cluster.of(session)
+    val limits = OperatorLimits(
+      JoinSettings.broadcastLimit(Phase.Static, cluster),
+      cluster.taskMemoryBytes * SelingerConf.HASH_MEMORY_SHARE.value
+    )
+    val cost = new JoinCost(cluster, SelingerConf.CBO_WEIGHT.value)
+    new JoinTreeCost(graph, estimates, cluster, cost, limits)
+  }
 
   /** The order written. None where the graph refuses it, which only a cross product makes it do. */
   private[ordering] def treeOf(

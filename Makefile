@@ -28,7 +28,7 @@ MEMORY ?= 8g
 ANALYZED ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs bench bench-operators bench-footers bench-estimates clean
+.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs bench bench-operators bench-footers bench-estimates bench-planning clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -103,6 +103,9 @@ bench-footers: $(JAR) $(VENV)/.ready ## measure how long footers take: SF
 
 bench-estimates: $(TEST_JAR) ## compare estimated with true rows: SF, QUERIES, SUITE, ANALYZED=1
 	$(PY) -m benchmarks.estimates --suite $(SUITE) --sf $(SF) --queries $(QUERIES) $(if $(ANALYZED),--analyzed)
+
+bench-planning: $(TEST_JAR) ## measure how long orders of joins take to find, and what they cost
+	$(PY) -m benchmarks.planning
 
 $(TEST_JAR): $(JAR) $(shell find benchmarks/scala tests/scala -name '*.scala')
 	SPARK=$(SPARK) $(SBT) Test/package

@@ -12,7 +12,7 @@ import scala.util.Random
 class RandomQuerySuite extends AnyFunSuite with SharedSession {
 
   private val seed = sys.env.get("SELINGER_SEED").map(_.toLong).getOrElse(20240229L)
-  private val queries = 60
+  private val queries = 80
 
   // Settings and values that they may take; each query gets a random subset.
   private val settings: Seq[(String, Seq[String])] = Seq(

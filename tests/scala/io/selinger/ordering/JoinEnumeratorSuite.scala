@@ -11,41 +11,52 @@ class JoinEnumeratorSuite extends AnyFunSuite {
   private def estimate(rows: Double) = PlanEstimate(Quantity(rows, Origin.Exact), rows, None)
 
   /** Trees whose cost is the rows of all joins; rows of a set are any function of it. */
-  private final class Costs(seed: Long) {
+  private final class Costs(seed: Long) extends JoinTrees {
     var joins = 0
-    private val rows = mutable.LongMap.empty[Double]
+    private val rows = mutable.HashMap.empty[RelationSet, Double]
 
-    private def rowsOf(set: Long): Double =
-      rows.getOrElseUpdate(set, 1 + new Random(seed ^ (set * 0x9e3779b97f4a7c15L)).nextInt(1000))
+    private def rowsOf(set: RelationSet): Double =
+      rows.getOrElseUpdate(
+        set,
+        1 + new Random(seed ^ (set.hashCode * 0x9e3779b97f4a7c15L)).nextInt(1000).toDouble
+      )
 
-    def relation(i: Int): JoinTree =
+    override def relation(i: Int): JoinTree =
       JoinTree.Relation(i, estimate(rowsOf(RelationSet.single(i))), 8)
 
-    def join(left: JoinTree, right: JoinTree): JoinTree = {
+    override def join(left: JoinTree, right: JoinTree, how: Connection): JoinTree = {
       joins += 1
       val own = rowsOf(left.set | right.set)
-      JoinTree.Joined(left, right, estimate(own), 8, left.seconds + right.seconds + own)
+      JoinTree.Joined(left, right, how, estimate(own), 8, left.seconds + right.seconds + own)
     }
   }
 
-  private def search(graph: JoinGraph, costs: Costs, maxPairs: Long = Long.MaxValue) =
-    new JoinEnumerator(graph, costs.relation, costs.join, maxPairs, () => 0.0).best().get
+  private def enumerator(
+      graph: Hypergraph,
+      costs: Costs,
+      maxPairs: Long = Long.MaxValue / 100,
+      used: () => Double = () => 0.0,
+      written: Option[JoinTree] = None
+  ) = new JoinEnumerator(graph, costs, written, maxPairs, used)
+
+  private def search(graph: JoinGraph, costs: Costs, maxPairs: Long = Long.MaxValue / 100) =
+    enumerator(graph.shape, costs, maxPairs).best().get
 
   /** The cheapest of all bushy trees without cross products, by trying them all. */
-  private def optimum(graph: JoinGraph, costs: Costs): Double = {
-    val best = mutable.LongMap.empty[Option[JoinTree]]
-    def of(set: Long): Option[JoinTree] = best.getOrElseUpdate(
+  private def optimum(graph: Hypergraph, costs: Costs): Double = {
+    val best = mutable.HashMap.empty[RelationSet, Option[JoinTree]]
+    def of(set: RelationSet): Option[JoinTree] = best.getOrElseUpdate(
       set,
-      if (java.lang.Long.bitCount(set) == 1) Some(costs.relation(RelationSet.lowest(set)))
+      if (set.size == 1) Some(costs.relation(set.lowest))
       else {
-        val halves = Iterator.iterate((set - 1) & set)(half => (half - 1) & set).takeWhile(_ != 0)
         val trees = for {
-          left <- halves
-          right = RelationSet.without(set, left)
-          if left < right && (graph.neighboursOf(left) & right) != 0
+          left <- set.subsets
+          right = set.without(left)
+          if right.nonEmpty && left.contains(set.lowest)
+          how <- graph.connection(left, right)
           l <- of(left)
           r <- of(right)
-        } yield costs.join(l, r)
+        } yield Joining.join(l, r, how, costs)
         trees.minByOption(_.seconds)
       }
     )
@@ -58,7 +69,7 @@ class JoinEnumeratorSuite extends AnyFunSuite {
       val costs = new Costs(seed.toLong)
       val found = search(graph, costs)
       assert(found.limit.isEmpty && found.tree.set == graph.all)
-      assert(found.tree.seconds == optimum(graph, costs), s"seed $seed")
+      assert(found.tree.seconds == optimum(graph.shape, costs), s"seed $seed")
     }
   }
 
@@ -71,42 +82,111 @@ class JoinEnumeratorSuite extends AnyFunSuite {
   ).foreach { case (name, form, pairs) =>
     test(s"each pair of connected parts is looked at once: $name") {
       (3 to 8).foreach { n =>
-        val costs = new Costs(1)
-        val _ = search(form(n), costs)
-        assert(costs.joins == pairs(n), s"$n relations")
+        val graph = form(n).shape
+        val (found, complete) = new ConnectedPairs(graph, pairs(n), () => false).result()
+        assert(complete && found.size == pairs(n), s"$n relations")
+        assert(found.distinctBy(pair => Set(pair.one, pair.other)).size == found.size)
       }
     }
   }
 
-  test("more pairs than allowed are ordered greedily, and the result says so") {
+  test("more pairs than allowed are not looked at, and the result says so") {
     val graph = JoinGraphs.star(30)
     val costs = new Costs(3)
     val found = search(graph, costs, maxPairs = 1000)
     assert(found.limit.contains(JoinEnumerator.Limit.Pairs) && found.tree.set == graph.all)
-    assert(costs.joins < 30 * 30)
+    assert(found.method != JoinEnumerator.Method.Exact)
+    assert(costs.joins < 30 * 30 * 30)
   }
 
-  test("after half of the time the search goes on greedily, after all of it it gives up") {
+  test("no result costs more than the greedy order or the one written") {
+    (1 to 40).foreach { seed =>
+      val graph = JoinGraphs.random(12 + seed % 20, new Random(seed)).shape
+      val costs = new Costs(seed.toLong)
+      val relations = (0 until graph.size).map(costs.relation)
+      val greedy = GreedySearch.best(relations, graph, costs, () => false).get
+      val random = new Random(seed)
+      val written = Iterator
+        .iterate(relations: IndexedSeq[JoinTree]) { forest =>
+          val joined = for {
+            one <- forest.indices.iterator
+            other <- forest.indices.drop(one + 1)
+            tree <- Joining.join(forest(one), forest(other), graph, costs)
+          } yield (one, other, tree)
+          val (one, other, tree) = joined.drop(random.nextInt(3)).nextOption().getOrElse {
+            val all = forest.indices.combinations(2).flatMap { pair =>
+              Joining.join(forest(pair(0)), forest(pair(1)), graph, costs).map(t =>
+                (pair(0), pair(1), t)
+              )
+            }
+            all.next()
+          }
+          forest.indices.filterNot(i => i == one || i == other).map(forest) :+ tree
+        }
+        .find(_.size == 1)
+        .get
+        .head
+      val found = enumerator(graph, costs, maxPairs = 10, written = Some(written)).best().get
+      assert(found.tree.seconds <= greedy.seconds && found.tree.seconds <= written.seconds)
+      assert(found.tree.leaves.sorted == relations.indices)
+    }
+  }
+
+  test("linearised dynamic programming keeps the order of relations, and is optimal among such") {
+    (1 to 40).foreach { seed =>
+      val graph = JoinGraphs.random(3 + seed % 5, new Random(seed)).shape
+      val costs = new Costs(seed.toLong)
+      val all = (0 until graph.size).permutations.flatMap { order =>
+        val found = LinearSearch.best(order.map(costs.relation), graph, costs, () => false)
+        found.foreach { tree =>
+          // Sides of inner joins are exchanged by nobody.
+          assert(tree.leaves == order)
+        }
+        found.map(_.seconds)
+      }
+      assert(all.min == optimum(graph, costs))
+    }
+  }
+
+  test("hundreds of relations are ordered too") {
+    Seq(65, 130, 300).foreach { n =>
+      val graph = Hypergraph.of(
+        n,
+        (1 until n).map { i =>
+          val near = RelationSet.single(new Random(i).nextInt(i))
+          JoinEdge(JoinKind.Inner, near, RelationSet.single(i), Nil, Nil)
+        }
+      )
+      val found = enumerator(graph, new Costs(7), maxPairs = 1000).best().get
+      assert(found.tree.set == RelationSet.first(n) && found.tree.joins.size == n - 1)
+    }
+  }
+
+  test("after half of the time the exact search stops, after all of it none goes on") {
     def after(used: () => Double) = {
       val costs = new Costs(3)
-      val graph = JoinGraphs.clique(12)
-      val found = new JoinEnumerator(graph, costs.relation, costs.join, Long.MaxValue, used).best()
+      val graph = JoinGraphs.clique(12).shape
+      val found = enumerator(graph, costs, used = used).best()
       (found, costs.joins)
     }
     val (late, joins) = after(() => 0.6)
     assert(late.exists(_.limit.contains(JoinEnumerator.Limit.Time)))
-    assert(late.exists(_.tree.set == RelationSet.first(12)) && joins < 12 * 12)
+    assert(late.exists(_.tree.set == RelationSet.first(12)) && joins < 20000)
     assert(after(() => 1.0)._1.isEmpty)
     // While pairs are costed, too, which takes longer than finding them.
-    val whole = new Costs(3)
-    val _ = search(JoinGraphs.clique(12), whole)
     var asked = 0L
-    val (slow, some) = after { () =>
+    val (whole, _) = after { () =>
       asked += 1
-      if (asked < whole.joins * 2) 0.0 else 0.7
+      0.0
+    }
+    assert(whole.exists(_.method == JoinEnumerator.Method.Exact))
+    val last = asked - 1000
+    asked = 0
+    val (slow, _) = after { () =>
+      asked += 1
+      if (asked < last) 0.0 else 0.7
     }
     assert(slow.exists(_.limit.contains(JoinEnumerator.Limit.Time)))
-    assert(some < whole.joins)
   }
 
   test("the same graph gives the same tree") {

@@ -18,7 +18,7 @@ class JoinGraphSuite extends AnyFunSuite {
   private val (bx, by) = (b.output(0), b.output(1))
   private val cx = c.output(0)
 
-  private def set(relations: Int*): Long = relations.map(RelationSet.single).foldLeft(0L)(_ | _)
+  private def set(relations: Int*): RelationSet = RelationSet.of(relations)
 
   private def graph(conditions: Expression*): JoinGraph =
     JoinGraph.of(Seq(a, b, c), conditions, a.output ++ c.output).get
@@ -37,7 +37,7 @@ class JoinGraphSuite extends AnyFunSuite {
 
   test("a class joins by the members that the query goes on to use") {
     val equalities = Seq(EqualTo(ax, bx), EqualTo(bx, cx))
-    def key(output: Attribute*)(left: Long, right: Long) =
+    def key(output: Attribute*)(left: RelationSet, right: RelationSet) =
       JoinGraph.of(Seq(a, b, c), equalities, output).get.conditionBetween(left, right)
     assert(key(ax)(set(0, 1), set(2)).contains(EqualTo(ax, cx)))
     assert(key(ax)(set(2), set(0, 1)).contains(EqualTo(cx, ax)))
@@ -72,15 +72,26 @@ class JoinGraphSuite extends AnyFunSuite {
     assert(found.conditionBetween(set(0), set(2)).isEmpty)
   }
 
-  test("null-safe equality of a sum over two relations joins none of them") {
-    val found = graph(EqualTo(ax, cx), EqualNullSafe(Add(ay, by), cx))
-    assert(!found.isConnected)
-    assert(found.neighboursOf(set(0)) == set(2))
-    assert(!graph(EqualTo(ax, cx), EqualNullSafe(Add(ay, by), Literal(5))).isConnected)
+  test("an equality of a sum over two relations joins both with the third") {
+    val found = graph(EqualTo(ax, bx), EqualNullSafe(Add(ay, by), cx))
+    assert(found.isConnected)
+    assert(found.shape.connection(set(0, 1), set(2)).isDefined)
+    assert(found.shape.connection(set(0), set(2)).isEmpty)
+    assert(found.shape.connection(set(1), set(2)).isEmpty)
   }
 
-  test("a relation that no equality reaches is not connected") {
-    assert(!graph(EqualTo(ax, bx), LessThan(bx, cx)).isConnected)
+  test("relations that a comparison alone joins are connected, by it") {
+    val found = graph(EqualTo(ax, bx), LessThan(bx, cx))
+    assert(found.isConnected)
+    assert(found.conditionBetween(set(1), set(2)).contains(LessThan(bx, cx)))
+    assert(found.shape.connection(set(0), set(2)).isEmpty)
+  }
+
+  test("a relation that no condition reaches is joined where it was written") {
+    val found = graph(EqualTo(ax, bx))
+    assert(found.conditionBetween(set(0, 1), set(2)).isEmpty)
+    assert(found.shape.connection(set(0, 1), set(2)).contains(Connection.inner))
+    assert(found.shape.connection(set(0), set(2)).isEmpty)
   }
 
   test("columns are required until their last condition is evaluated") {

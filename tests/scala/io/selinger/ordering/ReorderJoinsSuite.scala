@@ -101,32 +101,137 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     Reason.NoStatistics,
     SelingerConf.READ_FOOTER_STATISTICS.switch -> "false"
   )(text)
-  declines("across a cross product", Reason.CrossProduct)(
-    "SELECT count(*) FROM sales JOIN stock ON item < s_item JOIN days ON day = d_day"
-  )
+  test("a comparison joins where no equality does, as late as it pays") {
+    withTables { _ =>
+      val query =
+        "SELECT count(*) FROM sales JOIN stock ON item < s_item JOIN days ON day = d_day " +
+          "WHERE d_number = 7"
+      val df = spark.sql(query)
+      assert(decision(df).chosen.contains("((sales ⋈ days) ⋈ stock)"), decision(df))
+      val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(query)))
+      assert(Answer.difference(stock, Answer.of(df)).isEmpty)
+    }
+  }
 
-  private def bounded(name: String)(query: String): Unit =
-    test(s"$name bounds a region") {
+  private def bounded(name: String, reason: Reason)(query: String): Unit =
+    test(s"$name bounds a region, and the decision says so") {
       withTables { _ =>
         val df = spark.sql(query)
-        assert(Plans.decisions(df, rule).isEmpty)
+        assert(decision(df).outcome == Outcome.Declined && decision(df).reason == reason)
         val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(query)))
         assert(Answer.difference(stock, Answer.of(df)).isEmpty)
       }
     }
 
-  bounded("a join hint")(
+  bounded("a join hint", Reason.HintObeyed)(
     """SELECT /*+ MERGE(stock) */ count(*) FROM sales JOIN stock ON item = s_item
       |JOIN days ON day = d_day WHERE d_number = 7""".stripMargin
   )
-  bounded("an outer join")(
-    """SELECT count(*) FROM sales LEFT JOIN stock ON item = s_item
-      |JOIN days ON day = d_day WHERE d_number = 7""".stripMargin
-  )
-  bounded("a condition that can raise an error")(
+  bounded("a condition that can raise an error", Reason.MayRaise)(
     """SELECT count(*) FROM sales JOIN stock ON item = s_item AND 100 / (sale + amount + 1) >= 0
       |JOIN days ON day = d_day WHERE d_number = 7""".stripMargin
   )
+  bounded("a filter of what an outer join returns", Reason.JoinFixed)(
+    """SELECT count(*) FROM (SELECT * FROM sales LEFT JOIN stock ON item = s_item AND amount < 5
+      |WHERE coalesce(amount, sale) > 3) JOIN days ON day = d_day WHERE d_number = 7""".stripMargin
+  )
+
+  private def fires(name: String)(query: String, order: String): Unit =
+    test(s"fires through $name") {
+      withTables { _ =>
+        val df = withConf(SelingerConf.ORDER_MIN_GAIN.key -> "0") {
+          val planned = spark.sql(query)
+          assert(decision(planned).outcome == Outcome.Changed, decision(planned))
+          planned
+        }
+        assert(decision(df).chosen.contains(order), decision(df).chosen)
+        val (stock, schema) = withConf(SelingerConf.MODE.key -> "off") {
+          val plain = spark.sql(query)
+          (Answer.of(plain), plain.schema)
+        }
+        assert(Answer.difference(stock, Answer.of(df)).isEmpty)
+        assert(df.schema == schema)
+      }
+    }
+
+  fires("an outer join")(
+    """SELECT sale, amount FROM sales LEFT JOIN stock ON item = s_item
+      |JOIN days ON day = d_day WHERE d_number = 7""".stripMargin,
+    "((sales ⋈ days) ⟕ stock)"
+  )
+  fires("an outer join written with its sides exchanged")(
+    """SELECT sale, amount FROM stock RIGHT JOIN sales ON item = s_item
+      |JOIN days ON day = d_day WHERE d_number = 7""".stripMargin,
+    "((sales ⋈ days) ⟕ stock)"
+  )
+  // Spark itself moves these down as far as it can.
+  fires("a semi join")(
+    """SELECT sale FROM sales LEFT SEMI JOIN stock ON item = s_item AND sale < amount
+      |JOIN days ON day = d_day WHERE d_number = 7""".stripMargin,
+    "((sales ⋈ days) ⋉ stock)"
+  )
+  fires("an anti join")(
+    """SELECT sale FROM sales LEFT ANTI JOIN stock ON item = s_item AND sale < amount
+      |JOIN days ON day = d_day WHERE d_number = 7""".stripMargin,
+    "((sales ⋈ days) ▷ stock)"
+  )
+  fires("a projection that renames and computes")(
+    """SELECT id, twice, left_over FROM (SELECT sale AS id, sale > 3 AS twice, day AS theirs,
+      |amount IS NULL AS left_over FROM sales JOIN stock ON item = s_item)
+      |JOIN days ON theirs = d_day WHERE d_number = 7""".stripMargin,
+    "((sales ⋈ days) ⋈ stock)"
+  )
+
+  fires("EXISTS")(
+    """SELECT sale, amount FROM sales JOIN stock ON item = s_item JOIN days ON day = d_day
+      |WHERE EXISTS (SELECT 1 FROM days x WHERE x.d_day = sale AND x.d_number < sale)""".stripMargin,
+    "(((sales ⋉ days) ⋈ days) ⋈ stock)"
+  )
+
+  test("a projection that computes below the side that an outer join fills with nulls stays") {
+    withTables { _ =>
+      val query =
+        """SELECT sale, filled FROM sales LEFT JOIN
+          |(SELECT s_item, coalesce(amount, 0) AS filled FROM stock JOIN days ON amount = d_day)
+          |ON sale = s_item""".stripMargin
+      val df = spark.sql(query)
+      val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(query)))
+      assert(Answer.difference(stock, Answer.of(df)).isEmpty)
+      assert(Plans.decisions(df, rule).map(_.reason) == Seq(Reason.JoinFixed))
+    }
+  }
+
+  test("NOT IN is left where it is") {
+    withTables { _ =>
+      val plan = withConf(SelingerConf.MODE.key -> "off") {
+        spark.sql(
+          """SELECT sale FROM sales JOIN stock ON item = s_item LEFT ANTI JOIN
+            |days ON day = d_day OR (day = d_day) IS NULL""".stripMargin
+        )
+      }
+      assert(optimized(plan).exists(node => JoinRegion.at(node).exists(_.relations.size == 2)))
+      assert(!optimized(plan).exists(node => JoinRegion.at(node).exists(_.relations.size > 2)))
+    }
+  }
+
+  test("the margin grows with doubt about the relations and with the number of joins") {
+    def margin(origin: Origin, joins: Int) =
+      ReorderJoins.marginOf(0.2, Seq(Origin.Exact, origin), joins)
+    assert(margin(Origin.Exact, 2) == 0.2)
+    val origins =
+      Seq(Origin.Exact, Origin.Sampled, Origin.Derived, Origin.Default).map(margin(_, 5))
+    assert(origins == origins.sorted.distinct)
+    assert(margin(Origin.Derived, 20) > margin(Origin.Derived, 5))
+    assert(ReorderJoins.marginOf(0.2, Seq(Origin.Default), 1000) < 1.0)
+  }
+
+  test("the relations named are those on whose rows the choice depends most") {
+    withTables { _ =>
+      val named = decision(spark.sql(text)).evidence.map(_.name).filter(_.endsWith(" rows"))
+      assert(named.size == 3 && named.toSet == Set("sales rows", "stock rows", "days rows"))
+    }
+  }
+
   declines("where a relation has a column whose errors depend on the order", Reason.MayRaise)(
     """SELECT count(*), sum(v) FROM (SELECT item, day, 10 DIV (sale + 1) AS v FROM sales)
       |JOIN stock ON item = s_item JOIN days ON day = d_day WHERE d_number = 7""".stripMargin
@@ -206,58 +311,63 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   private val keys = Seq("k", "big", "s", "d", "amount", "day", "at", "flag")
   private val sources = Seq("dims", "dims", "dupes", "dupes", "nulls", "nothing")
 
+  private val kinds = Seq(
+    "JOIN",
+    "JOIN",
+    "LEFT JOIN",
+    "RIGHT JOIN",
+    "FULL JOIN",
+    "LEFT SEMI JOIN",
+    "LEFT ANTI JOIN"
+  )
+
   private def randomQuery(random: Random): String = {
     val size = 3 + random.nextInt(3)
-    val tables = Seq.fill(size)(sources(random.nextInt(sources.size)))
-    val from = tables.zipWithIndex.map { case (table, i) =>
-      if (i == 0) s"(SELECT * FROM $table LIMIT 40) t0"
-      else {
-        val other = random.nextInt(i)
-        val key = keys(random.nextInt(keys.size))
-        val equal = s"t$i.$key = t$other.$key"
-        val more = random.nextInt(4) match {
-          case 0 => s" AND t$i.id < t$other.id"
-          case 1 => s" AND t$i.k = t$other.k"
-          case 2 => s" AND (t$i.s LIKE 'a%' OR t$other.flag)"
-          case _ => ""
-        }
-        s"JOIN (SELECT * FROM $table LIMIT 30) t$i ON $equal$more"
+    def oneOf[A](choices: Seq[A]): A = choices(random.nextInt(choices.size))
+    val tables = Seq.fill(size)(oneOf(sources))
+    val start = (Seq(0), s"(SELECT * FROM ${tables.head} LIMIT 40) t0")
+    val (visible, from) = (1 until size).foldLeft(start) { case ((visible, text), i) =>
+      val other = oneOf(visible)
+      val key = oneOf(keys)
+      val equal = s"t$i.$key ${if (random.nextInt(5) == 0) "<=>" else "="} t$other.$key"
+      val more = random.nextInt(6) match {
+        case 0 => s" AND t$i.id < t$other.id"
+        case 1 => s" AND t$i.k = t$other.k"
+        case 2 => s" AND (t$i.s LIKE 'a%' OR t$other.flag)"
+        case _ => ""
       }
+      val kind = oneOf(kinds)
+      val stays = if (kind.contains("SEMI") || kind.contains("ANTI")) visible else visible :+ i
+      (stays, s"$text $kind (SELECT * FROM ${tables(i)} LIMIT 30) t$i ON $equal$more")
     }
-    s"SELECT ${(0 until size).map(i => s"t$i.id, t$i.s").mkString(", ")} FROM ${from.mkString(" ")}"
+    s"SELECT ${visible.map(i => s"t$i.id, t$i.s").mkString(", ")} FROM $from"
   }
 
-  /** Some tree of the graph, each as likely as its splits. */
+  /** Some tree of the graph, each as likely as its splits; none where they lead nowhere. */
   private def randomTree(
-      set: Long,
+      set: RelationSet,
       graph: JoinGraph,
       random: Random,
       cost: JoinTreeCost
-  ): JoinTree =
-    if (java.lang.Long.bitCount(set) == 1) cost.relation(RelationSet.lowest(set))
+  ): Option[JoinTree] =
+    if (set.size == 1) Some(cost.relation(set.lowest))
     else {
-      val splits = Iterator
-        .iterate((set - 1) & set)(half => (half - 1) & set)
-        .takeWhile(_ != 0L)
-        .filter(half => connected(half, graph) && connected(set & ~half, graph))
+      val splits = set.subsets
+        .filter(half => half != set && graph.shape.connection(half, set.without(half)).isDefined)
         .toSeq
-      val left = splits(random.nextInt(splits.size))
-      cost.join(
-        randomTree(left, graph, random, cost),
-        randomTree(set & ~left, graph, random, cost)
-      )
+      random.shuffle(splits).iterator.flatMap { half =>
+        for {
+          one <- randomTree(half, graph, random, cost)
+          other <- randomTree(set.without(half), graph, random, cost)
+          tree <- Joining.join(one, other, graph.shape, cost)
+        } yield tree
+      }.nextOption()
     }
-
-  private def connected(set: Long, graph: JoinGraph): Boolean = {
-    var reached = set & -set
-    while ((graph.neighboursOf(reached) & set) != 0L) reached |= graph.neighboursOf(reached) & set
-    reached == set
-  }
 
   test("every order that the search may choose gives the same rows") {
     Tables.register(spark)
     val random = new Random(20261121)
-    val orders = (1 to 25).flatMap { _ =>
+    val orders = (1 to 60).flatMap { _ =>
       val query = randomQuery(random)
       withConf(SelingerConf.MODE.key -> "off", "spark.sql.shuffle.partitions" -> "2") {
         val df = spark.sql(query)
@@ -266,13 +376,11 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
         val regions = plan.collectFirst(Function.unlift(JoinRegion.at)).toSeq
         for {
           region <- regions
-          graph <- JoinGraph.of(region.relations, region.conditions, region.root.output).toSeq
-          if graph.isConnected
+          graph <- JoinGraph.of(region.relations, region.written, region.needed).toSeq
           _ <- 1 to 4
+          tree <- randomTree(graph.all, graph, random, ReorderJoinsSuite.costs(graph))
         } yield {
-          val tree =
-            randomTree(graph.all, graph, random, ReorderJoinsSuite.costs(graph))
-          val other = ReorderJoins.planOf(tree, graph, region.root)
+          val other = ReorderJoins.planOf(tree, graph, region)
           val whole = plan.transformDown { case node if node eq region.root => other }
           val found = Answer.ofRows {
             spark.sessionState.executePlan(whole).executedPlan.executeCollectPublic()
@@ -282,8 +390,11 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
         }
       }
     }
-    assert(orders.size >= 60, "regions were found")
-    assert(orders.distinct.size >= 20)
+    assert(orders.size >= 150, "regions were found")
+    assert(orders.distinct.size >= 80)
+    Seq("⋈", "⟕", "⟗", "⋉", "▷").foreach { symbol =>
+      assert(orders.count(_.contains(symbol)) > 10, symbol)
+    }
   }
 }
 

@@ -54,24 +54,42 @@ final class RandomQueries(seed: Long) {
       )
   }
 
+  private val kinds =
+    Seq(
+      "JOIN",
+      "JOIN",
+      "JOIN",
+      "LEFT JOIN",
+      "RIGHT JOIN",
+      "FULL JOIN",
+      "LEFT SEMI JOIN",
+      "LEFT ANTI JOIN"
+    )
+
+  /** A subquery that keeps rows of `t$i`, one that drops them, or one that is a choice among both. */
+  private def subquery(i: Int): String = {
+    val key = oneOf("k", "big", "day", "id")
+    val source = oneOf("dims", "dupes", "nulls", "nothing")
+    oneOf(
+      s"EXISTS (SELECT 1 FROM $source e WHERE e.$key = t$i.$key AND e.id < 60)",
+      s"NOT EXISTS (SELECT 1 FROM $source e WHERE e.$key = t$i.$key AND e.id <> t$i.id)",
+      s"t$i.$key IN (SELECT $key FROM $source WHERE id < 90)",
+      s"t$i.$key NOT IN (SELECT $key FROM $source WHERE $key IS NOT NULL)",
+      s"(t$i.id < 20 OR t$i.$key IN (SELECT $key FROM $source))"
+    )
+  }
+
   /** The next query; its columns are those of the tables that stay visible. */
   def next(): String = {
-    val tables = 2 + random.nextInt(4)
+    // Some are chains in which few joins are inner ones.
+    val chain = chance(0.3)
+    val tables = if (chain) 4 + random.nextInt(3) else 2 + random.nextInt(4)
     // At most one join without an equality, and early, where it multiplies little.
     val unkeyed = if (chance(0.2)) 1 else -1
     val start = (Seq(0), table(0))
     val (visible, from) = (1 until tables).foldLeft(start) { case ((visible, text), i) =>
       val other = oneOf(visible: _*)
-      val kind = oneOf(
-        "JOIN",
-        "JOIN",
-        "JOIN",
-        "LEFT JOIN",
-        "RIGHT JOIN",
-        "FULL JOIN",
-        "LEFT SEMI JOIN",
-        "LEFT ANTI JOIN"
-      )
+      val kind = oneOf((if (chain) kinds.drop(2) else kinds): _*)
       val on =
         if (i == unkeyed) oneOf(
           s"t$other.k BETWEEN t$i.k AND t$i.k + 3",
@@ -82,7 +100,7 @@ final class RandomQueries(seed: Long) {
         if (kind.endsWith("SEMI JOIN") || kind.endsWith("ANTI JOIN")) visible else visible :+ i
       (stays, s"$text\n  $kind ${table(i)} ON $on")
     }
-    val where = filters(visible)
+    val where = filters(visible) ++ (if (chance(0.25)) Seq(subquery(oneOf(visible: _*))) else Nil)
     val restricted = if (where.isEmpty) from else s"$from\n  WHERE ${where.mkString(" AND ")}"
     val columns = visible.flatMap(i => Seq("id", "k", "s", "d", "amount").map(c => s"t$i.$c"))
     val one = oneOf(visible: _*)

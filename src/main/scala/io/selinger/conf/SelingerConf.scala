@@ -224,7 +224,8 @@ object SelingerConf {
       key("ordering.minGain"),
       0.2,
       "Share of the cost of the join order written that another order must save to replace it; " +
-        "twice as much where the rows of a relation are only a default."
+        "more where rows are not counted, twice as much where they are only a default, and a " +
+        "little more with each join."
     )(
       value => value >= 0.0 && value < 1.0,
       "must be at least 0 and less than 1"
@@ -238,7 +239,7 @@ object SelingerConf {
       key("ordering.maxPairs"),
       10000L,
       "Pairs of sub-plans that the exact search for a join order may look at. Queries with more " +
-        "are ordered greedily."
+        "are ordered by linearised dynamic programming, and beyond a hundred relations greedily."
     ),
     "joins",
     "count"
@@ -290,7 +291,7 @@ object SelingerConf {
     "reorderJoins",
     "logical",
     "injectPreCBORule",
-    "Puts inner joins into the order that costs least."
+    "Puts joins of every type into the order that costs least."
   )
 
   val rules: Seq[RuleInfo] =

@@ -103,7 +103,12 @@ object Reason {
   case object CrossProduct
       extends Reason(
         "CROSS_PRODUCT",
-        "no chain of equalities connects all relations, and products stay where they were written"
+        "no condition connects all relations, and products stay where they were written"
+      )
+  case object JoinFixed
+      extends Reason(
+        "JOIN_FIXED",
+        "a join, or a filter or projection above it, gives other rows if the order changes"
       )
   case object MayRaise
       extends Reason(
@@ -153,6 +158,7 @@ object Reason {
     SparkReorders,
     TooManyRelations,
     CrossProduct,
+    JoinFixed,
     MayRaise,
     PredicatesSampled,
     ColumnsSampled,

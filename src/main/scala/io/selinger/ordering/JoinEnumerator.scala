@@ -1,116 +1,103 @@
 package io.selinger.ordering
 
-import scala.collection.mutable
-
 /**
- * Finds the cheapest bushy tree without cross products for a connected graph.
+ * Finds a cheap bushy tree, whatever the number of relations.
  *
- * Exact by dynamic programming over connected subgraphs and their complements (DPccp), which looks
- * at each pair just once; beyond `maxPairs`, or after half of the time, greedily: the join that adds
- * least cost first (GOO, with cost for size). Equal costs are settled by the order of enumeration, which
- * depends on the graph alone.
+ * All trees are looked at where the pairs of what they join are no more than `maxPairs`
+ * ([[ExactSearch]]). Beyond, or after half of the time, the cheapest is taken of
+ *   - the order written,
+ *   - the greedy order ([[GreedySearch]]),
+ *   - up to `mostLinear` relations, the best trees that keep a good linear order, and that of each of
+ *     the other two ([[Linearization]], [[LinearSearch]]),
+ * and improved part by part ([[TreeRefinement]]) while there is time. So no result costs more than the
+ * greedy order or the order written. The same graph and costs give the same tree unless time runs
+ * out.
  *
- * References: Moerkotte, Neumann, Analysis of Two Existing and One New Dynamic Programming Algorithm
- * for the Generation of Optimal Bushy Join Trees without Cross Products, VLDB 2006; Fegaras, A New
- * Heuristic for Optimizing Large Queries, DEXA 1998.
- *
- * @param relation the tree of one relation
- * @param join two trees joined; symmetric
+ * @param written the order written, which must be a valid one
  * @param used share of the time that is used up
  */
 final class JoinEnumerator(
-    graph: JoinGraph,
-    relation: Int => JoinTree,
-    join: (JoinTree, JoinTree) => JoinTree,
+    graph: Hypergraph,
+    trees: JoinTrees,
+    written: Option[JoinTree],
     maxPairs: Long,
     used: () => Double
 ) {
   import JoinEnumerator._
 
-  private def expired: Boolean = used() >= exactShare
+  private val relations = (0 until graph.size).map(trees.relation)
+
+  private def expired(share: Double): () => Boolean = () => used() >= share
 
   /** None where the time is up before a tree is complete. */
   def best(): Option[Found] = {
-    val (pairs, complete) = connectedPairs()
-    val exact = if (complete) dynamic(pairs).map(Found(_, None)) else None
-    exact.orElse {
-      val limit = if (expired) Limit.Time else Limit.Pairs
-      greedy().map(Found(_, Some(limit)))
+    val (pairs, complete) = new ConnectedPairs(graph, maxPairs, expired(exactShare)).result()
+    val exact =
+      if (complete) ExactSearch.best(graph, relations, trees, pairs, expired(exactShare)) else None
+    exact.map(Found(_, Method.Exact, None)).orElse {
+      if (expired(exactShare)()) heuristic(Some(Limit.Time))
+      else heuristic(Option.unless(complete)(Limit.Pairs))
     }
   }
 
-  private def dynamic(pairs: Iterable[(Long, Long)]): Option[JoinTree] = {
-    val trees = mutable.LongMap.empty[JoinTree]
-    graph.relations.indices.foreach(i => trees.update(RelationSet.single(i), relation(i)))
-    pairs.iterator.takeWhile(_ => !expired).foreach { case (left, right) =>
-      val joined = join(trees(left), trees(right))
-      if (trees.get(joined.set).forall(_.seconds > joined.seconds)) trees.update(joined.set, joined)
+  private def heuristic(limit: Option[Limit]): Option[Found] = {
+    val start = written.filterNot(_ => expired(1.0)())
+    val greedy = GreedySearch.best(relations, graph, trees, expired(1.0))
+    val linear =
+      if (graph.size > mostLinear) Nil
+      else
+        ((greedy ++ start).map(_.leaves.toIndexedSeq).toSeq :+ linearized).distinct.flatMap { order =>
+          LinearSearch.best(order.map(relations), graph, trees, expired(linearShare))
+        }
+    val candidates = (linear.map(Found(_, Method.Linear, limit)) ++
+      greedy.map(Found(_, Method.Greedy, limit)) ++
+      start.map(Found(_, Method.Written, limit)))
+    candidates.minByOption(_.tree.seconds).map { found =>
+      val refinement = new TreeRefinement(graph, trees, refinedInputs, expired(refinedShare))
+      found.copy(tree = refinement.refined(found.tree))
     }
-    // The pairs of all relations come last: one of them is not yet the best.
-    if (expired) None else trees.get(graph.all)
   }
 
-  private def greedy(): Option[JoinTree] = {
-    var forest: Seq[JoinTree] = graph.relations.indices.map(relation)
-    val known = mutable.HashMap.empty[(Long, Long), JoinTree]
-    while (forest.size > 1 && used() < 1.0) {
-      val candidates = for {
-        (left, i) <- forest.zipWithIndex
-        right <- forest.drop(i + 1)
-        if (graph.neighboursOf(left.set) & right.set) != 0L
-      } yield known.getOrElseUpdate((left.set, right.set), join(left, right))
-      val next = candidates.minBy(tree => added(tree))
-      forest = forest.filterNot(tree => RelationSet.within(tree.set, next.set)) :+ next
+  private def linearized: IndexedSeq[Int] =
+    Linearization.of(graph.size, relations(_).estimate.rows.value, links)
+
+  private def links: Seq[Linearization.Link] = {
+    val near = for {
+      one <- 0 until graph.size
+      other <- graph.adjacent(one).members
+      if one < other
+    } yield (one, other)
+    val far = graph.edges.map(edge => (edge.left.lowest, edge.right.lowest))
+    (near ++ far).distinct.map { case (one, other) =>
+      val (left, right) = (relations(one), relations(other))
+      val rows = Joining
+        .join(left, right, graph, trees)
+        .map(_.estimate.rows.value)
+        .getOrElse(math.max(left.estimate.rows.value, right.estimate.rows.value))
+      def factor(from: JoinTree) = rows / math.max(1.0, from.estimate.rows.value)
+      Linearization.Link(one, other, factor(left), factor(right))
     }
-    forest.headOption.filter(_ => forest.size == 1)
   }
-
-  private def added(tree: JoinTree): Double = tree match {
-    case joined: JoinTree.Joined => joined.seconds - joined.left.seconds - joined.right.seconds
-    case other => other.seconds
-  }
-
-  /** All pairs, by the size of what they make; false if these are too many. */
-  private def connectedPairs(): (Iterable[(Long, Long)], Boolean) = {
-    val found = mutable.ArrayBuffer.empty[(Long, Long)]
-    def full: Boolean = found.size > maxPairs || expired
-
-    def subgraphs(set: Long, excluded: Long)(emit: Long => Unit): Unit = {
-      val around = RelationSet.without(graph.neighboursOf(set), excluded)
-      nonEmptySubsets(around).takeWhile(_ => !full).foreach(more => emit(set | more))
-      nonEmptySubsets(around)
-        .takeWhile(_ => !full)
-        .foreach(more => subgraphs(set | more, excluded | around)(emit))
-    }
-
-    def complements(set: Long): Unit = {
-      val excluded = RelationSet.first(RelationSet.lowest(set) + 1) | set
-      val around = RelationSet.without(graph.neighboursOf(set), excluded)
-      RelationSet.members(around).reverse.foreach { i =>
-        val start = RelationSet.single(i)
-        found += ((set, start))
-        val smaller = RelationSet.first(i + 1) & around
-        subgraphs(start, excluded | smaller)(more => found += ((set, more)))
-      }
-    }
-
-    graph.relations.indices.reverse.takeWhile(_ => !full).foreach { i =>
-      val start = RelationSet.single(i)
-      complements(start)
-      subgraphs(start, RelationSet.first(i + 1))(complements)
-    }
-    (found.sortBy { case (left, right) => java.lang.Long.bitCount(left | right) }, !full)
-  }
-
-  /** Smaller ones first, as dynamic programming needs them. */
-  private def nonEmptySubsets(set: Long): Iterator[Long] =
-    Iterator.iterate((0L - set) & set)(subset => (subset - set) & set).takeWhile(_ != 0L)
 }
 
 object JoinEnumerator {
 
-  /** Of the time, for the exact search. The rest is the greedy one's. */
+  // Of the time, up to which each search may go on. The rest is that of the greedy one.
   private val exactShare = 0.5
+  private val linearShare = 0.8
+  private val refinedShare = 0.9
+
+  private val mostLinear = 100
+  private val refinedInputs = 7
+
+  /** How the tree was found. */
+  sealed abstract class Method(val label: String)
+  object Method {
+    case object Exact extends Method("every order was considered")
+    case object Linear extends Method("found by linearised dynamic programming")
+    case object Greedy extends Method("found greedily")
+    case object Written extends Method("found from the order written")
+  }
 
   /** What kept the search from looking at every tree. */
   sealed abstract class Limit(val setting: String)
@@ -120,5 +107,5 @@ object JoinEnumerator {
   }
 
   /** @param limit none where every tree was considered */
-  final case class Found(tree: JoinTree, limit: Option[Limit])
+  final case class Found(tree: JoinTree, method: Method, limit: Option[Limit])
 }

@@ -1,154 +1,129 @@
 package io.selinger.ordering
 
-import org.apache.spark.sql.catalyst.expressions.{
-  And,
-  Attribute,
-  AttributeSet,
-  EqualNullSafe,
-  EqualTo,
-  Expression
-}
+import io.selinger.ordering.JoinRegion.{Leaf, Pair, Shape}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
 
 /**
- * Expressions that the query demands to be equal, at most one of each relation.
+ * A condition that is not one of the equalities of a [[KeyClass]].
  *
- * @param members relation and expression
- * @param written the equalities of the query among them
- * @param kept relations whose member the query goes on to use. A join by such a member leaves its rows
- *   partitioned and sorted by what is still there, so that the next operator may need no shuffle
+ * @param edge of the join, or the conjunct of an inner join, that it belongs to
+ * @param sides relations of its two sides, where it is an equality
  */
-final case class KeyClass(
-    members: Seq[(Int, Expression)],
-    written: Seq[EqualTo],
-    kept: Long = 0L
+final case class JoinPredicate(
+    condition: Expression,
+    edge: JoinEdge,
+    sides: Option[(RelationSet, RelationSet)]
 ) {
 
-  val relations: Long = members.foldLeft(0L) { case (set, (i, _)) => set | RelationSet.single(i) }
-
-  /** One equality between both sets: of members that are kept, else one that the query names. */
-  def between(left: Long, right: Long): Option[EqualTo] =
-    (member(left & kept), member(right & kept)) match {
-      case (None, None) => named(left, right).orElse(any(member(left), member(right)))
-      case (Some((i, _)), None) =>
-        named(RelationSet.single(i), right).orElse(any(member(left & kept), member(right)))
-      case (None, Some((j, _))) =>
-        named(left, RelationSet.single(j)).orElse(any(member(left), member(right & kept)))
-      case (l, r) => any(l, r)
-    }
-
-  private def named(left: Long, right: Long): Option[EqualTo] =
-    written
-      .find(equality => crosses(equality, left, right))
-      .map(equality => oriented(equality, left))
-
-  private def any(
-      left: Option[(Int, Expression)],
-      right: Option[(Int, Expression)]
-  ): Option[EqualTo] =
-    for ((_, l) <- left; (_, r) <- right) yield EqualTo(l, r)
-
-  private def member(set: Long): Option[(Int, Expression)] =
-    members.find { case (i, _) => RelationSet.contains(set, i) }
-
-  private def relationOf(expression: Expression): Option[Int] =
-    members.collectFirst { case (i, member) if member.semanticEquals(expression) => i }
-
-  private def crosses(equality: EqualTo, left: Long, right: Long): Boolean =
-    (relationOf(equality.left), relationOf(equality.right)) match {
-      case (Some(a), Some(b)) =>
-        RelationSet.contains(left, a) && RelationSet.contains(right, b) ||
-        RelationSet.contains(left, b) && RelationSet.contains(right, a)
-      case _ => false
-    }
-
-  private def oriented(equality: EqualTo, left: Long): EqualTo =
-    if (relationOf(equality.left).exists(RelationSet.contains(left, _))) equality
-    else EqualTo(equality.right, equality.left)
-}
-
-/** A condition on two relations or more that is not one of the equalities of a [[KeyClass]]. */
-final case class JoinPredicate(condition: Expression, relations: Long) {
-
   /** Evaluated where its last relation comes in. */
-  def joins(left: Long, right: Long): Boolean =
-    RelationSet.within(relations, left | right) &&
-      !RelationSet.within(relations, left) && !RelationSet.within(relations, right)
+  def joins(left: RelationSet, right: RelationSet): Boolean =
+    edge.crosses(left, right, left | right)
+
+  /** Whether a join of these sets can look it up: as a key. */
+  def isKey(left: RelationSet, right: RelationSet): Boolean = sides.exists { case (a, b) =>
+    a.within(left) && b.within(right) || a.within(right) && b.within(left)
+  }
 }
 
 /**
- * The inner joins of one region of a query, without their order.
+ * The joins of one region of a query, without their order.
  *
  * @param relations what is joined, each under those conditions that concern it alone
+ * @param predicates conditions beside the keys
+ * @param kinds of the joins of [[Hypergraph.edges]], by index
  * @param output columns that the region must return
  */
 final case class JoinGraph(
     relations: IndexedSeq[LogicalPlan],
-    keys: Seq[KeyClass],
-    predicates: Seq[JoinPredicate],
+    keys: IndexedSeq[KeyClass],
+    predicates: IndexedSeq[JoinPredicate],
+    shape: Hypergraph,
+    kinds: IndexedSeq[JoinType],
     output: Seq[Attribute]
 ) {
+  import JoinGraph.Column
 
-  val all: Long = RelationSet.first(relations.size)
+  val all: RelationSet = RelationSet.first(relations.size)
 
-  private val neighbours: IndexedSeq[Long] = relations.indices.map { i =>
-    val reached = keys.map(_.relations) ++ predicates.filter(isEquality).map(_.relations)
-    RelationSet.without(
-      reached.filter(RelationSet.contains(_, i)).foldLeft(0L)(_ | _),
-      RelationSet.single(i)
-    )
+  def isConnected: Boolean = shape.isConnected
+
+  private val keysAt: IndexedSeq[Seq[Int]] = {
+    val at = Array.fill(relations.size)(List.newBuilder[Int])
+    keys.indices.foreach(k => keys(k).relations.members.foreach(i => at(i) += k))
+    at.toIndexedSeq.map(_.result())
   }
 
-  /** Relations outside of `set` that an equality joins with one inside. */
-  def neighboursOf(set: Long): Long =
-    RelationSet.without(RelationSet.members(set).foldLeft(0L)((n, i) => n | neighbours(i)), set)
-
-  def isConnected: Boolean = {
-    var reached = RelationSet.single(0)
-    var next = neighboursOf(reached)
-    while (next != 0L) {
-      reached |= next
-      next = neighboursOf(reached)
-    }
-    reached == all
+  /** The classes that give a join of these sets a key. */
+  def keysBetween(left: RelationSet, right: RelationSet): Seq[KeyClass] = {
+    val few = if (left.size <= right.size) left else right
+    val found =
+      if (few.size == 1) keysAt(few.lowest)
+      else few.members.flatMap(keysAt).distinct.sorted
+    found.map(keys).filter(_.joins(left, right))
   }
 
   /** The left side of each belongs to `left`. */
-  def equalitiesBetween(left: Long, right: Long): Seq[EqualTo] =
-    keys.flatMap(_.between(left, right))
+  def equalitiesBetween(left: RelationSet, right: RelationSet): Seq[EqualTo] =
+    keysBetween(left, right).flatMap(_.between(left, right))
+
+  /** Conditions beside the keys that a join of these sets evaluates. */
+  def predicatesBetween(
+      left: RelationSet,
+      right: RelationSet,
+      how: Connection
+  ): Seq[JoinPredicate] = how.edge match {
+    case Some(index) => ofEdge(index)
+    case None => if (predicates.isEmpty) Nil else predicates.filter(_.joins(left, right))
+  }
+
+  private val ofEdge: Map[Int, Seq[JoinPredicate]] =
+    shape.edges.indices.map(i => i -> predicates.filter(_.edge == shape.edges(i))).toMap
 
   /** The condition of a join of two sets: each equivalence class gives it one equality. */
-  def conditionBetween(left: Long, right: Long): Option[Expression] =
-    (equalitiesBetween(
-      left,
-      right
-    ) ++ predicates.filter(_.joins(left, right)).map(_.condition)).reduceOption(And(_, _))
+  def conditionBetween(
+      left: RelationSet,
+      right: RelationSet,
+      how: Connection = Connection.inner
+  ): Option[Expression] = {
+    val equalities = if (how.edge.isEmpty) equalitiesBetween(left, right) else Nil
+    (equalities ++ predicatesBetween(left, right, how).map(_.condition)).reduceOption(And(_, _))
+  }
+
+  def joinType(how: Connection): JoinType = how.edge.fold[JoinType](Inner)(kinds)
+
+  /** What a join adds to the columns of its relations. */
+  val marks: Seq[Attribute] = kinds.collect { case ExistenceJoin(exists) => exists }
+
+  private val columns: IndexedSeq[Seq[Column]] = {
+    val wanted = AttributeSet(output)
+    val uses = (keys.flatMap(k =>
+      k.members.flatMap(_._2.references.map(_.exprId -> k.relations))
+    ) ++ predicates.flatMap(p =>
+      p.condition.references.map(_.exprId -> p.edge.relations)
+    )).groupMap(_._1)(_._2)
+    relations.map(_.output.map(a =>
+      Column(a, wanted.contains(a), uses.getOrElse(a.exprId, Nil).distinct)
+    ))
+  }
 
   /** Columns of `set` that something outside of it still needs. */
-  def requiredOf(set: Long): Seq[Attribute] = {
-    val pendingKeys =
-      keys.filterNot(k => RelationSet.within(k.relations, set)).flatMap(_.members.map(_._2))
-    val pending = predicates.filterNot(p => RelationSet.within(p.relations, set)).map(_.condition)
-    val needed = AttributeSet((pendingKeys ++ pending).flatMap(_.references)) ++ outputSet
-    RelationSet.members(set).flatMap(i => relations(i).output.filter(needed.contains))
-  }
-
-  private val outputSet: AttributeSet = AttributeSet(output)
-
-  /** One by which a join can look up its partners: each side is of one relation. */
-  private def isEquality(predicate: JoinPredicate): Boolean = predicate.condition match {
-    case EqualNullSafe(left, right) =>
-      Seq(left, right).forall { side =>
-        relations.count(_.outputSet.intersect(side.references).nonEmpty) == 1
+  def requiredOf(set: RelationSet): Seq[Attribute] =
+    set.members.flatMap { i =>
+      columns(i).collect {
+        case column if column.always || column.uses.exists(!_.within(set)) => column.attribute
       }
-    case _ => false
-  }
+    }
 }
 
 object JoinGraph {
 
+  private final case class Column(attribute: Attribute, always: Boolean, uses: Seq[RelationSet])
+
   /**
-   * @param conditions conjuncts of all joins and of the filters between them
+   * Inner joins only, of which the conditions are those of all together.
+   *
    * @return none where a condition concerns no relation or a column of none of them
    */
   def of(
@@ -156,34 +131,189 @@ object JoinGraph {
       conditions: Seq[Expression],
       output: Seq[Attribute]
   ): Option[JoinGraph] = {
-    val owner = relations.zipWithIndex.flatMap { case (r, i) => r.output.map(_.exprId -> i) }.toMap
-    def relationsOf(expression: Expression): Long =
-      expression.references.foldLeft(0L)((set, a) => set | RelationSet.single(owner(a.exprId)))
-
-    val known = conditions.forall { condition =>
-      condition.references.nonEmpty && condition.references.forall(a => owner.contains(a.exprId))
-    }
-    if (!known) None
+    val known = AttributeSet(relations.flatMap(_.output))
+    if (!conditions.forall(c => c.references.nonEmpty && c.references.subsetOf(known))) None
     else {
-      val (local, joining) = distinct(conditions).partition(c => isSingle(relationsOf(c)))
-      val (equalities, others) = joining.partitionMap {
-        case e @ EqualTo(l, r) if isSingle(relationsOf(l)) && isSingle(relationsOf(r)) => Left(e)
-        case other => Right(JoinPredicate(other, relationsOf(other)))
+      val (local, joining) =
+        conditions.partition(c => relations.exists(r => c.references.subsetOf(r.outputSet)))
+      val leaves = relations.indices.map { i =>
+        Leaf(i, local.filter(_.references.subsetOf(relations(i).outputSet)))
       }
-      val classes = equivalent(equalities)
-      val (keys, implied) = classes
-        .map(keyClass(_, e => RelationSet.lowest(relationsOf(e)), AttributeSet(output)))
-        .unzip
-      val filters = (local ++ implied.flatten).groupBy(c => RelationSet.lowest(relationsOf(c)))
-      val filtered = relations.zipWithIndex.map { case (relation, i) =>
-        missing(relation, filters.getOrElse(i, Nil)).reduceOption(And(_, _))
-          .fold(relation)(Filter(_, relation))
+      val shape = leaves.tail.foldLeft[(Shape, AttributeSet, Seq[Expression])](
+        (leaves.head, relations.head.outputSet, joining)
+      ) { case ((left, columns, rest), leaf) =>
+        val more = columns ++ relations(leaf.index).outputSet
+        val (here, later) = rest.partition(_.references.subsetOf(more))
+        (Pair(left, leaf, Inner, here), more, later)
       }
-      Some(JoinGraph(filtered.toIndexedSeq, keys, others, output))
+      of(relations, shape._1, output)
     }
   }
 
-  private def isSingle(set: Long): Boolean = java.lang.Long.bitCount(set) == 1
+  /** @return none where a condition has a column that is of none of the relations */
+  def of(
+      relations: Seq[LogicalPlan],
+      written: Shape,
+      output: Seq[Attribute]
+  ): Option[JoinGraph] = new Builder(relations.toIndexedSeq, written, output).graph
+
+  private final class Builder(
+      relations: IndexedSeq[LogicalPlan],
+      written: Shape,
+      output: Seq[Attribute]
+  ) {
+    private val owner =
+      relations.zipWithIndex.flatMap { case (r, i) => r.output.map(_.exprId -> i) }.toMap
+
+    private val pairs = written.joins
+
+    private val conditions: IndexedSeq[Expression] =
+      pairs.flatMap(pair => distinct(pair.conditions)).toIndexedSeq
+
+    def graph: Option[JoinGraph] =
+      if (conditions.forall(_.references.forall(a => owner.contains(a.exprId)))) Some(built)
+      else None
+
+    private def relationsOf(expression: Expression): RelationSet =
+      RelationSet.of(expression.references.map(a => owner(a.exprId)))
+
+    private def tree: OperatorTree = {
+      var next = 0
+      def convert(shape: Shape): OperatorTree = shape match {
+        case Leaf(index, _) => OperatorTree.Relation(index)
+        case Pair(left, right, kind, own) =>
+          val (l, r) = (convert(left), convert(right))
+          val predicates = distinct(own).map { condition =>
+            next += 1
+            val concerned = relationsOf(condition)
+            val rejects = concerned.members.filter { i =>
+              NullRejection.rejects(condition, relations(i).outputSet)
+            }
+            OperatorTree.Predicate(next - 1, concerned, RelationSet.of(rejects))
+          }
+          OperatorTree.Operator(kindOf(kind), predicates, l, r)
+      }
+      convert(written)
+    }
+
+    private def built: JoinGraph = {
+      val detector = new ConflictDetector(tree)
+      val edges = detector.edges
+      val edgeOf = edges.flatMap(edge => edge.predicates.map(_ -> edge)).toMap
+      val equalities = conditions.indices.flatMap { i =>
+        conditions(i) match {
+          case e @ EqualTo(l, r) if isFree(edgeOf(i), e) && apart(l, r) => Some((i, e))
+          case _ => None
+        }
+      }
+      val classes = equivalent(equalities.map(_._2)).map(keyClass)
+      val allInner = pairs.forall(_.joinType == Inner)
+      // What follows from others may be subject to rules of its own.
+      val implied = classes.map { case (key, _) =>
+        val named = key.written.map(relationsOf)
+        for {
+          (one, n) <- key.members.map(_._1).zipWithIndex
+          (other, _) <- key.members.drop(n + 1)
+          both = RelationSet.single(one) | RelationSet.single(other)
+          if !named.contains(both)
+        } yield
+          if (allInner) simple(one, other) else detector.between(one, other)
+      }
+      val transitive = implied.map(_.forall(e => e.kind == JoinKind.Inner && e.relations.size == 2))
+      val (whole, split) = classes.zip(implied).zip(transitive).partition(_._2)
+      val apartKeys = split.flatMap { case (((key, _), _), _) =>
+        key.written.flatMap(e =>
+          keyClass(Seq(e)) match {
+            case (one, Nil) => Some(one)
+            case _ => None
+          }
+        )
+      }
+      val keys = whole.map(_._1._1._1) ++ apartKeys
+      val keyed = keys.flatMap(_.written).map(_.canonicalized).toSet
+      val inKeys = equalities.collect { case (i, e) if keyed(e.canonicalized) => i }.toSet
+      val beside = conditions.indices.filterNot(inKeys).map { i =>
+        JoinPredicate(conditions(i), edgeOf(i), sidesOf(conditions(i)))
+      }
+      val shape = Hypergraph.of(relations.size, edges ++ whole.flatMap(_._1._2))
+      JoinGraph(
+        filtered(whole.flatMap(_._1._1._2)),
+        keys.toIndexedSeq,
+        beside,
+        shape,
+        shape.edges.map(kindOf(_, edges)),
+        output
+      )
+    }
+
+    private def simple(one: Int, other: Int): JoinEdge =
+      JoinEdge(JoinKind.Inner, RelationSet.single(one), RelationSet.single(other), Nil, Nil)
+
+    /** An equality of two relations, which nothing else must come before. */
+    private def isFree(edge: JoinEdge, equality: EqualTo): Boolean =
+      edge.kind == JoinKind.Inner && edge.relations == relationsOf(equality)
+
+    private def apart(left: Expression, right: Expression): Boolean =
+      relationsOf(left).size == 1 && relationsOf(right).size == 1 &&
+        !relationsOf(left).meets(relationsOf(right))
+
+    private def sidesOf(condition: Expression): Option[(RelationSet, RelationSet)] =
+      condition match {
+        case Equality(l, r) if l.references.nonEmpty && r.references.nonEmpty =>
+          Some((relationsOf(l), relationsOf(r)))
+        case _ => None
+      }
+
+    private def kindOf(edge: JoinEdge, edges: Seq[JoinEdge]): JoinType =
+      if (edge.kind == JoinKind.Inner) Inner
+      else {
+        // Edges of joins other than inner ones are in the order of the joins.
+        val others = edges.filter(_.kind != JoinKind.Inner)
+        pairs.filter(_.joinType != Inner)(others.indexWhere(_ eq edge)).joinType
+      }
+
+    private def kindOf(kind: JoinType): JoinKind = kind match {
+      case LeftOuter => JoinKind.LeftOuter
+      case FullOuter => JoinKind.FullOuter
+      case LeftSemi => JoinKind.Semi
+      case LeftAnti => JoinKind.Anti
+      case ExistenceJoin(_) => JoinKind.Existence
+      case Inner => JoinKind.Inner
+      case other => throw new IllegalArgumentException(s"no join to reorder: $other")
+    }
+
+    /** Relations under the conditions that concern them alone. */
+    private def filtered(implied: Seq[Expression]): IndexedSeq[LogicalPlan] = {
+      def filters(shape: Shape): Seq[(Int, Expression)] = shape match {
+        case Leaf(index, own) => own.map(index -> _)
+        case pair: Pair => filters(pair.left) ++ filters(pair.right)
+      }
+      val all =
+        (filters(written) ++ implied.map(c => relationsOf(c).lowest -> c)).groupMap(_._1)(_._2)
+      relations.zipWithIndex.map { case (relation, i) =>
+        missing(relation, distinct(all.getOrElse(i, Nil)))
+          .reduceOption(And(_, _))
+          .fold(relation)(Filter(_, relation))
+      }
+    }
+
+    /** The class of these equalities, and what it implies within single relations. */
+    private def keyClass(equalities: Seq[EqualTo]): (KeyClass, Seq[Expression]) = {
+      val outputs = AttributeSet(output)
+      val byRelation = distinct(equalities.flatMap(_.children))
+        .groupBy(e => relationsOf(e).lowest)
+        .toSeq
+        .sortBy(_._1)
+      val members = byRelation.map { case (i, expressions) => i -> expressions.head }
+      val implied = byRelation.flatMap { case (_, expressions) =>
+        expressions.tail.map(EqualTo(expressions.head, _))
+      }
+      val kept = members.collect {
+        case (i, member: Attribute) if outputs.contains(member) => i
+      }
+      (KeyClass(members, equalities, RelationSet.of(kept)), implied)
+    }
+  }
 
   private def distinct(conditions: Seq[Expression]): Seq[Expression] =
     conditions.foldLeft(Seq.empty[Expression]) { (kept, condition) =>
@@ -202,44 +332,4 @@ object JoinGraph {
 
   private def sharesSide(a: EqualTo, b: EqualTo): Boolean =
     a.children.exists(l => b.children.exists(r => l.semanticEquals(r)))
-
-  /** The class of these equalities, and what it implies within single relations. */
-  private def keyClass(
-      equalities: Seq[EqualTo],
-      relationOf: Expression => Int,
-      output: AttributeSet
-  ): (KeyClass, Seq[Expression]) = {
-    val byRelation = distinct(equalities.flatMap(_.children)).groupBy(relationOf).toSeq.sortBy(_._1)
-    val members = byRelation.map { case (i, expressions) => i -> expressions.head }
-    val implied = byRelation.flatMap { case (_, expressions) =>
-      expressions.tail.map(EqualTo(expressions.head, _))
-    }
-    val kept = members.collect {
-      case (i, member: Attribute) if output.contains(member) => RelationSet.single(i)
-    }
-    (KeyClass(members, equalities, kept.foldLeft(0L)(_ | _)), implied)
-  }
-}
-
-/** Sets of up to 63 relations, as bits. */
-object RelationSet {
-
-  val most: Int = 63
-
-  def single(relation: Int): Long = 1L << relation
-  def first(count: Int): Long = (1L << count) - 1
-  def contains(set: Long, relation: Int): Boolean = (set & (1L << relation)) != 0L
-  def within(inner: Long, outer: Long): Boolean = (inner & ~outer) == 0L
-  def without(set: Long, removed: Long): Long = set & ~removed
-  def lowest(set: Long): Int = java.lang.Long.numberOfTrailingZeros(set)
-
-  def members(set: Long): Seq[Int] = {
-    val found = Seq.newBuilder[Int]
-    var rest = set
-    while (rest != 0L) {
-      found += lowest(rest)
-      rest &= rest - 1
-    }
-    found.result()
-  }
 }

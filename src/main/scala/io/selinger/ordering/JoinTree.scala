@@ -6,7 +6,7 @@ import io.selinger.estimate.PlanEstimate
 sealed trait JoinTree {
 
   /** Relations below. */
-  def set: Long
+  def set: RelationSet
 
   /** Rows that it returns: the same for every order of one set. */
   def estimate: PlanEstimate
@@ -16,28 +16,55 @@ sealed trait JoinTree {
 
   /** Seconds that all joins below take; see [[io.selinger.cost.JoinCost]]. */
   def seconds: Double
+
+  /** Relations from left to right. */
+  def leaves: Seq[Int] = this match {
+    case relation: JoinTree.Relation => Seq(relation.index)
+    case joined: JoinTree.Joined => joined.left.leaves ++ joined.right.leaves
+  }
+
+  /** All joins, those below first. */
+  def joins: Seq[JoinTree.Joined] = this match {
+    case _: JoinTree.Relation => Nil
+    case joined: JoinTree.Joined => joined.left.joins ++ joined.right.joins :+ joined
+  }
 }
 
 object JoinTree {
 
   final case class Relation(index: Int, estimate: PlanEstimate, rowBytes: Double) extends JoinTree {
-    val set: Long = RelationSet.single(index)
+    val set: RelationSet = RelationSet.single(index)
     val seconds: Double = 0.0
   }
 
+  /** @param left the side that is kept, where the join is not symmetric */
   final case class Joined(
       left: JoinTree,
       right: JoinTree,
+      how: Connection,
       estimate: PlanEstimate,
       rowBytes: Double,
       seconds: Double
   ) extends JoinTree {
-    val set: Long = left.set | right.set
+    val set: RelationSet = left.set | right.set
+
+    /** What this join alone takes. */
+    def ownSeconds: Double = seconds - left.seconds - right.seconds
   }
 
-  /** Readable: `((store_sales ⋈ date_dim) ⋈ item)`. */
+  /** Readable: `((store_sales ⋈ date_dim) ⟕ item)`. */
   def text(tree: JoinTree, name: Int => String): String = tree match {
     case relation: Relation => name(relation.index)
-    case joined: Joined => s"(${text(joined.left, name)} ⋈ ${text(joined.right, name)})"
+    case joined: Joined =>
+      s"(${text(joined.left, name)} ${joined.how.kind.symbol} ${text(joined.right, name)})"
   }
+}
+
+/** Builds trees and says what they cost. */
+trait JoinTrees {
+
+  def relation(index: Int): JoinTree
+
+  /** @param left the side that is kept, where the join is not symmetric */
+  def join(left: JoinTree, right: JoinTree, how: Connection): JoinTree
 }

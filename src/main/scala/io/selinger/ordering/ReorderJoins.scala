@@ -3,11 +3,13 @@ package io.selinger.ordering
 import io.selinger.conf.SelingerConf
 import io.selinger.core._
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
-import io.selinger.estimate.LeafStatistics
+import io.selinger.estimate.{LeafStatistics, PlanEstimate}
 import io.selinger.stats.{FileRelation, KeyColumns}
-import org.apache.spark.sql.catalyst.expressions.AttributeSet
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
 import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.SQLConf
 
@@ -18,11 +20,10 @@ import org.apache.spark.sql.internal.SQLConf
  * Fires when (each line is a Precondition below, in this order):
  *   1. the plan is not a stream                            else STREAMING_PLAN
  *   2. Spark's own join reordering is not switched on      else SPARK_REORDERS
- *   3. there are no more relations than the search can do  else TOO_MANY_RELATIONS
- *   4. no column of a relation is computed by what can
+ *   3. no column of a relation is computed by what can
  *      raise errors                                        else ERRORS_DEPEND_ON_PLAN
- *   5. the rows of every relation can be estimated         else NO_STATISTICS
- *   6. equalities connect all relations                    else CROSS_PRODUCT
+ *   4. the rows of every relation can be estimated         else NO_STATISTICS
+ *   5. conditions connect all relations                    else CROSS_PRODUCT
  * and where the order found costs less than the order written by more than estimates are worth,
  * else ORDER_CHEAP_ENOUGH. Regions of two relations have no order and are passed over.
  *
@@ -58,14 +59,37 @@ final class ReorderJoins(session: SparkSession)
 
   override protected def rewrite(plan: LogicalPlan): LogicalPlan = {
     KeyColumns.note(plan)
-    visit(plan)
+    visit(subqueriesAsJoins(plan))
   }
+
+  /**
+   * The plan with IN and EXISTS as joins, where these come to stand among others: what Spark itself
+   * will make of them, by the same rule, once it has left this batch.
+   */
+  private def subqueriesAsJoins(plan: LogicalPlan): LogicalPlan =
+    if (
+      advising || SQLConf.get.joinReorderEnabled || plan.isStreaming ||
+      !plan.containsAnyPattern(TreePattern.IN_SUBQUERY, TreePattern.EXISTS_SUBQUERY)
+    ) plan
+    else {
+      val rewritten = RewritePredicateSubquery(plan)
+      val takePart = rewritten.exists { node =>
+        JoinRegion.at(node).exists { region =>
+          region.relations.size > 2 && region.written.joins.exists(_.joinType != Inner)
+        }
+      }
+      if (takePart) rewritten else plan
+    }
 
   private def visit(plan: LogicalPlan): LogicalPlan = JoinRegion.at(plan) match {
     case Some(region) if region.relations.size > 1 =>
       val relations = region.relations.map(visit)
       val renewed = replaced(region, relations)
-      if (relations.size < 3) renewed.root else reordered(renewed)
+      if (relations.size > 2) reordered(renewed)
+      else {
+        renewed.barriers.headOption.foreach(declined(renewed, _))
+        renewed.root
+      }
     case _ => plan.mapChildren(visit)
   }
 
@@ -82,78 +106,60 @@ final class ReorderJoins(session: SparkSession)
   }
 
   private def reordered(region: JoinRegion): LogicalPlan =
-    Precondition.firstUnmet(preconditions, region) match {
-      case Some(reason) => declined(region, reason)
-      case None =>
-        val estimates = region.relations.map(LeafStatistics.estimator.estimate)
-        JoinGraph.of(region.relations, region.conditions, region.root.output) match {
-          case _ if estimates.exists(_.isEmpty) => declined(region, Reason.NoStatistics)
-          case Some(graph) if graph.isConnected => search(region, graph)
-          case _ => declined(region, Reason.CrossProduct)
+    problem(session, region) match {
+      case Left(reason) => declined(region, reason)
+      case Right(problem) =>
+        val pass = PlanningPass.current
+        val begun = pass.usedMs
+        // A first look at files may have used the budget up; without an order it would be in vain.
+        val allowed = math.max(leastSearchMs, SelingerConf.PLANNING_BUDGET_MS.value - begun)
+        val enumerator = new JoinEnumerator(
+          problem.graph.shape,
+          problem.trees,
+          Some(problem.written),
+          SelingerConf.ORDER_MAX_PAIRS.value,
+          () => (pass.usedMs - begun) / allowed
+        )
+        enumerator.best() match {
+          case Some(found) => chosen(problem, found)
+          case None => declined(region, Reason.BudgetExceeded)
         }
     }
 
-  private def search(region: JoinRegion, graph: JoinGraph): LogicalPlan = {
-    // Under the conditions that concern them alone, which the graph has moved to the relations.
-    val estimates = graph.relations.flatMap(LeafStatistics.estimator.estimate(_))
-    val cluster = Cluster.of(session)
-    val cost = new JoinCost(cluster, SelingerConf.CBO_WEIGHT.value)
-    val limits = OperatorLimits(
-      JoinSettings.broadcastLimit(Phase.Static, cluster),
-      cluster.taskMemoryBytes * SelingerConf.HASH_MEMORY_SHARE.value
+  private def chosen(problem: Problem, found: JoinEnumerator.Found): LogicalPlan = {
+    import problem._
+    val margin = marginOf(
+      SelingerConf.ORDER_MIN_GAIN.value,
+      trees.estimates.map(_.rows.origin),
+      joins = region.relations.size - 1
     )
-    val trees = new JoinTreeCost(graph, estimates, cluster, cost, limits)
-    val pass = PlanningPass.current
-    val begun = pass.usedMs
-    // A first look at files may have used the budget up; without an order it would be in vain.
-    val allowed = math.max(leastSearchMs, SelingerConf.PLANNING_BUDGET_MS.value - begun)
-    val enumerator = new JoinEnumerator(
-      graph,
-      trees.relation,
-      trees.join,
-      SelingerConf.ORDER_MAX_PAIRS.value,
-      () => (pass.usedMs - begun) / allowed
-    )
-    enumerator.best() match {
-      case Some(found) => chosen(region, graph, trees, found)
-      case None => declined(region, Reason.BudgetExceeded)
-    }
+    val gains = found.tree.seconds < written.seconds * (1.0 - margin)
+    val result = if (gains) planOf(found.tree, graph, region) else region.root
+    record(problem, found, gains, if (advising) region.root else result)
+    result
   }
 
-  private def chosen(
-      region: JoinRegion,
-      graph: JoinGraph,
-      trees: JoinTreeCost,
-      found: JoinEnumerator.Found
-  ): LogicalPlan = {
-    val written = treeOf(region.written, trees)
-    val guessed = trees.estimates.exists(_.rows.origin == Origin.Default)
-    val margin = SelingerConf.ORDER_MIN_GAIN.value * (if (guessed) 2.0 else 1.0)
-    val gains = found.tree.seconds < written.seconds * (1.0 - math.min(margin, 0.9))
-    val result = if (gains) planOf(found.tree, graph, region.root) else region.root
-    record(region, graph, found, written, gains, if (advising) region.root else result)
-    result
+  private def detailOf(found: JoinEnumerator.Found, region: JoinRegion): Option[String] = {
+    val limited = found.limit.map(limit => s"${found.method.label}: ${limit.setting} was reached")
+    val bounded = Option.when(region.barriers.nonEmpty)(
+      s"joins below stay where they are: ${region.barriers.map(_.code).mkString(", ")}"
+    )
+    (limited ++ bounded).reduceOption((a, b) => s"$a; $b")
   }
 
   private def advising: Boolean = SelingerConf.switches.mode == Mode.Advise
 
   private def record(
-      region: JoinRegion,
-      graph: JoinGraph,
+      problem: Problem,
       found: JoinEnumerator.Found,
-      written: JoinTree,
       gains: Boolean,
       plan: LogicalPlan
   ): Unit = {
+    import problem._
     def text(tree: JoinTree) = JoinTree.text(tree, i => nameOf(graph.relations(i)))
     val outcome =
       if (!gains) Outcome.Same else if (advising) Outcome.Advised else Outcome.Changed
-    val largest = RelationSet
-      .members(graph.all)
-      .map(i => (nameOf(graph.relations(i)), LeafStatistics.estimator.estimate(graph.relations(i))))
-      .collect { case (name, Some(estimate)) => (name, estimate) }
-      .sortBy { case (name, estimate) => (-estimate.rows.value, name) }
-      .take(3)
+    val influential = trees.influential(written, found.tree, most = 3)
     decide(
       region,
       plan,
@@ -166,13 +172,12 @@ final class ReorderJoins(session: SparkSession)
         Evidence("cost of the best order", found.tree.seconds, "s", Origin.Derived),
         Evidence("rows joined as written", rowsJoined(written), "rows", Origin.Derived),
         Evidence("rows joined at best", rowsJoined(found.tree), "rows", Origin.Derived)
-      ) ++ largest.map { case (name, estimate) =>
-        Evidence(s"$name rows", estimate.rows.value, "rows", estimate.rows.origin)
+      ) ++ influential.map { i =>
+        val rows = trees.estimates(i).rows
+        Evidence(s"${nameOf(graph.relations(i))} rows", rows.value, "rows", rows.origin)
       },
       setting = Some(SelingerConf.ORDER_MIN_GAIN.key),
-      detail = found.limit.map(limit =>
-        s"found greedily: ${limit.setting} was reached"
-      )
+      detail = detailOf(found, region)
     )
   }
 
@@ -202,8 +207,7 @@ final class ReorderJoins(session: SparkSession)
       detail: Option[String] = None
   ): Unit =
     plan.find(_.isInstanceOf[Join]).foreach { join =>
-      Decision.record(
-        join,
+      val decision =
         Decision(
           rule = info.id,
           node = s"Order of ${region.relations.size} joined relations",
@@ -219,24 +223,87 @@ final class ReorderJoins(session: SparkSession)
           setting = setting,
           detail = detail
         )
-      )
+      // Subqueries come here by themselves, and again within the query.
+      val before = Decision.of(join).find(d => d.rule == decision.rule && d.key == decision.key)
+      if (outcome != Outcome.Same || !before.exists(_.outcome == Outcome.Changed)) {
+        Decision.record(join, decision)
+      }
     }
 }
 
 object ReorderJoins {
 
   private val leastSearchMs = 100.0
+  private val doubtAJoin = 0.02
+  private val mostMargin = 0.9
 
   private val preconditions: Seq[Precondition[JoinRegion]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.root.isStreaming),
     Precondition(Reason.SparkReorders)(_ => !SQLConf.get.joinReorderEnabled),
-    Precondition(Reason.TooManyRelations)(_.relations.size <= RelationSet.most),
     Precondition(Reason.MayRaise)(!_.relations.exists(RaisedErrors.areLate))
   )
 
-  private def treeOf(shape: JoinRegion.Shape, trees: JoinTreeCost): JoinTree = shape match {
-    case JoinRegion.Leaf(index) => trees.relation(index)
-    case JoinRegion.Pair(left, right) => trees.join(treeOf(left, trees), treeOf(right, trees))
+  /**
+   * An order that is to be found.
+   *
+   * @param written the order written, at what it costs
+   */
+  private[selinger] final case class Problem(
+      region: JoinRegion,
+      graph: JoinGraph,
+      trees: JoinTreeCost,
+      written: JoinTree
+  )
+
+  /** What a search for the order of a region needs, or why there is none. */
+  private[selinger] def problem(
+      session: SparkSession,
+      region: JoinRegion
+  ): Either[Reason, Problem] =
+    Precondition.firstUnmet(preconditions, region) match {
+      case Some(reason) => Left(reason)
+      case None =>
+        val estimator = LeafStatistics.estimator
+        JoinGraph.of(region.relations, region.written, region.needed) match {
+          case _ if region.relations.exists(estimator.estimate(_).isEmpty) =>
+            Left(Reason.NoStatistics)
+          case Some(graph) if graph.isConnected =>
+            // Under the conditions that concern them alone, which have moved to the relations.
+            val trees = costs(session, graph, graph.relations.flatMap(estimator.estimate(_)))
+            treeOf(region.written, graph, trees)
+              .map(Problem(region, graph, trees, _))
+              .toRight(Reason.CrossProduct)
+          case _ => Left(Reason.CrossProduct)
+        }
+    }
+
+  private def costs(
+      session: SparkSession,
+      graph: JoinGraph,
+      estimates: IndexedSeq[PlanEstimate]
+  ): JoinTreeCost = {
+    val cluster = Cluster.of(session)
+    val limits = OperatorLimits(
+      JoinSettings.broadcastLimit(Phase.Static, cluster),
+      cluster.taskMemoryBytes * SelingerConf.HASH_MEMORY_SHARE.value
+    )
+    val cost = new JoinCost(cluster, SelingerConf.CBO_WEIGHT.value)
+    new JoinTreeCost(graph, estimates, cluster, cost, limits)
+  }
+
+  /** The order written. None where the graph refuses it, which only a cross product makes it do. */
+  private[ordering] def treeOf(
+      shape: JoinRegion.Shape,
+      graph: JoinGraph,
+      trees: JoinTrees
+  ): Option[JoinTree] = shape match {
+    case JoinRegion.Leaf(index, _) => Some(trees.relation(index))
+    case pair: JoinRegion.Pair =>
+      for {
+        left <- treeOf(pair.left, graph, trees)
+        right <- treeOf(pair.right, graph, trees)
+        joined <- Joining.join(left, right, graph.shape, trees)
+      } yield joined
   }
 
   private def rowsJoined(tree: JoinTree): Double = tree match {
@@ -245,34 +312,61 @@ object ReorderJoins {
     case _ => 0.0
   }
 
-  /** The tree as a plan that returns what `root` returns. */
-  private[ordering] def planOf(tree: JoinTree, graph: JoinGraph, root: LogicalPlan): LogicalPlan = {
-    val joined = build(tree, graph)
-    if (joined.output.map(_.exprId) == root.output.map(_.exprId)) joined
-    else Project(root.output, joined)
+  /**
+   * Share of the cost that a change must save: the more, the less is known of the relations, and the
+   * more often errors multiply.
+   */
+  private[ordering] def marginOf(minGain: Double, origins: Seq[Origin], joins: Int): Double = {
+    val doubt = Origin.worst(origins) match {
+      case Origin.Exact | Origin.Measured => 0.0
+      case Origin.Sampled => 0.1
+      case Origin.Derived => 0.2
+      case Origin.Default => 1.0
+    }
+    math.min(mostMargin, minGain * (1.0 + doubt) * (1.0 + doubtAJoin * math.max(0, joins - 2)))
   }
 
-  /** The larger side streams, so it comes first. */
+  /** The tree as a plan that returns what the region does. */
+  private[ordering] def planOf(
+      tree: JoinTree,
+      graph: JoinGraph,
+      region: JoinRegion
+  ): LogicalPlan = {
+    val joined = build(tree, graph)
+    if (joined.output.map(_.exprId) == region.results.map(_.exprId)) joined
+    else Project(region.results, joined)
+  }
+
+  /** The larger side streams, so it comes first where the sides may be exchanged. */
   private def build(tree: JoinTree, graph: JoinGraph): LogicalPlan = tree match {
     case relation: JoinTree.Relation => graph.relations(relation.index)
     case joined: JoinTree.Joined =>
-      val (left, right) =
-        if (bytes(joined.left) >= bytes(joined.right)) (joined.left, joined.right)
-        else (joined.right, joined.left)
+      val (first, second) =
+        if (!joined.how.kind.commutes || bytes(joined.left) >= bytes(joined.right)) {
+          (joined.left, joined.right)
+        } else (joined.right, joined.left)
+      val (left, right) = (pruned(first, graph), pruned(second, graph))
+      val condition = graph.conditionBetween(first.set, second.set, joined.how)
       Join(
-        pruned(left, graph),
-        pruned(right, graph),
-        Inner,
-        graph.conditionBetween(left.set, right.set),
+        left,
+        right,
+        graph.joinType(joined.how),
+        condition.map(renewed(_, left.output ++ right.output)),
         JoinHint.NONE
       )
+  }
+
+  /** The same columns, nullable as they are here: outer joins below may have changed that. */
+  private def renewed(condition: Expression, inputs: Seq[Attribute]): Expression = {
+    val byId = AttributeMap(inputs.map(a => a -> a))
+    condition.transform { case attribute: Attribute => byId.getOrElse(attribute, attribute) }
   }
 
   private def bytes(tree: JoinTree): Double = tree.estimate.rows.value * tree.rowBytes
 
   private def pruned(tree: JoinTree, graph: JoinGraph): LogicalPlan = {
     val plan = build(tree, graph)
-    val required = AttributeSet(graph.requiredOf(tree.set))
+    val required = AttributeSet(graph.requiredOf(tree.set) ++ graph.marks)
     if (plan.output.forall(required.contains)) plan
     else Project(plan.output.filter(required.contains), plan)
   }

@@ -1,0 +1,111 @@
+package io.selinger.ordering
+
+/**
+ * How two inputs are joined.
+ *
+ * @param edge index of the join among [[Hypergraph.edges]]; none for an inner join, which evaluates
+ *   all conjuncts that come together
+ * @param swapped whether the second input is the left one
+ */
+final case class Connection(kind: JoinKind, edge: Option[Int], swapped: Boolean)
+
+object Connection {
+  val inner: Connection = Connection(JoinKind.Inner, None, swapped = false)
+}
+
+/**
+ * The joins of a region without their order: which relations can be joined, and how.
+ *
+ * @param adjacent for each relation those that an unconditional inner join connects it with
+ * @param edges all other joins
+ */
+final class Hypergraph(val adjacent: IndexedSeq[RelationSet], val edges: IndexedSeq[JoinEdge]) {
+
+  val size: Int = adjacent.size
+
+  val all: RelationSet = RelationSet.first(size)
+
+  private val indexed = edges.zipWithIndex.toArray
+
+  /** Relations outside of `set` that a join leads to: of more than one on its other side the first. */
+  def neighbours(set: RelationSet): RelationSet = {
+    val simple = set.members.foldLeft(RelationSet.empty)((found, i) => found | adjacent(i))
+    val complex =
+      if (edges.isEmpty) simple
+      else
+        edges.foldLeft(simple) { (found, edge) =>
+          val ahead =
+            if (edge.left.within(set)) edge.right
+            else if (edge.right.within(set)) edge.left
+            else RelationSet.empty
+          if (ahead.isEmpty || ahead.meets(set)) found
+          else found | RelationSet.single(ahead.lowest)
+        }
+    complex.without(set)
+  }
+
+  /** How these are joined, if a join connects them and no rule forbids it. */
+  def connection(one: RelationSet, other: RelationSet): Option[Connection] = {
+    val near = isAdjacent(one, other)
+    if (indexed.length == 0) Option.when(near)(Connection.inner)
+    else complex(one, other, near)
+  }
+
+  private def isAdjacent(one: RelationSet, other: RelationSet): Boolean = {
+    val (few, many) = if (one.size <= other.size) (one, other) else (other, one)
+    few.members.exists(i => adjacent(i).meets(many))
+  }
+
+  /** A join that is not simple takes place alone; all others that come together must be inner. */
+  private def complex(
+      one: RelationSet,
+      other: RelationSet,
+      near: Boolean
+  ): Option[Connection] = {
+    val both = one | other
+    val crossing = indexed.filter(_._1.crosses(one, other, both))
+    def applies(edge: JoinEdge) = edge.rulesHold(both) &&
+      (edge.anySplit || edge.splits(one, other) || edge.splits(other, one))
+    val (inner, others) =
+      crossing.filterNot(_._1.optional).partition(_._1.kind == JoinKind.Inner)
+    if (others.isEmpty) {
+      def connects(edge: JoinEdge) = edge.rulesHold(both) &&
+        (edge.splits(one, other) || edge.splits(other, one))
+      Option.when(
+        inner.forall(e => applies(e._1)) && (near || crossing.exists(e => connects(e._1)))
+      )(Connection.inner)
+    } else if (near || inner.nonEmpty || others.length > 1) None
+    else {
+      val (edge, index) = others(0)
+      if (!edge.rulesHold(both)) None
+      else if (edge.splits(one, other)) Some(Connection(edge.kind, Some(index), swapped = false))
+      else if (edge.splits(other, one)) Some(Connection(edge.kind, Some(index), swapped = true))
+      else None
+    }
+  }
+
+  /** Whether any join leads from each relation to each other. */
+  def isConnected: Boolean = {
+    val parts = edges.map(_.relations) ++
+      adjacent.zipWithIndex.map { case (near, i) => near | RelationSet.single(i) }
+    def reached(set: RelationSet): RelationSet = {
+      val more = RelationSet.union(parts.filter(_.meets(set))) | set
+      if (more == set) set else reached(more)
+    }
+    size == 0 || reached(RelationSet.single(0)) == all
+  }
+}
+
+object Hypergraph {
+
+  def of(size: Int, edges: Seq[JoinEdge]): Hypergraph = {
+    val (simple, complex) = edges.partition(_.isSimple)
+    val adjacent = Array.fill(size)(RelationSet.empty)
+    simple.foreach { edge =>
+      val (left, right) = (edge.left.lowest, edge.right.lowest)
+      adjacent(left) = adjacent(left) | edge.right
+      adjacent(right) = adjacent(right) | edge.left
+    }
+    new Hypergraph(adjacent.toIndexedSeq, complex.toIndexedSeq)
+  }
+}

@@ -1,0 +1,91 @@
+package io.selinger.ordering
+
+import scala.collection.mutable
+
+/**
+ * Makes a tree cheaper part by part: some joins that are neighbours in it are ordered anew, exactly,
+ * with what they join as it is; the costliest first (iterative dynamic programming [1]).
+ *
+ * References: [1] Kossmann, Stocker, Iterative Dynamic Programming: A New Class of Query Optimization
+ * Algorithms, TODS 2000 (IDP-2).
+ */
+final class TreeRefinement(
+    graph: Hypergraph,
+    trees: JoinTrees,
+    inputs: Int,
+    expired: () => Boolean
+) {
+
+  /** A tree that costs no more. */
+  def refined(tree: JoinTree): JoinTree = {
+    var best = tree
+    val tried = mutable.HashSet.empty[Seq[RelationSet]]
+    var improving = true
+    while (improving && !expired())
+      improving = best.joins.sortBy(-_.ownSeconds).exists { join =>
+        val parts = partsOf(join)
+        if (parts.size < 3 || expired() || !tried.add(parts.map(_.set))) false
+        else
+          reordered(parts).filter(_.seconds < join.seconds).flatMap(replaced(best, join, _)) match {
+            case Some(better) if better.seconds < best.seconds =>
+              best = better
+              true
+            case _ => false
+          }
+      }
+    best
+  }
+
+  /** What the joins at and below `top` join, of which the costliest ones are taken apart. */
+  private def partsOf(top: JoinTree.Joined): Seq[JoinTree] = {
+    def split(parts: Seq[JoinTree]): Seq[JoinTree] = {
+      val joined = parts.collect { case join: JoinTree.Joined => join }
+      if (parts.size >= inputs || joined.isEmpty) parts
+      else {
+        val costliest = joined.maxBy(_.ownSeconds)
+        split(parts.flatMap(p =>
+          if (p eq costliest) Seq(costliest.left, costliest.right) else Seq(p)
+        ))
+      }
+    }
+    split(Seq(top.left, top.right))
+  }
+
+  /** All trees of these parts are looked at. */
+  private def reordered(parts: Seq[JoinTree]): Option[JoinTree] = {
+    val all = (1 << parts.size) - 1
+    val known = Array.fill(all + 1)(Option.empty[JoinTree])
+    parts.zipWithIndex.foreach { case (part, i) => known(1 << i) = Some(part) }
+    (1 to all).iterator.filter(m => (m & (m - 1)) != 0).takeWhile(_ => !expired()).foreach { set =>
+      var half = (set - 1) & set
+      while (half > 0) {
+        val rest = set & ~half
+        if (half < rest) {
+          for (one <- known(half); other <- known(rest)) {
+            val below = one.seconds + other.seconds
+            if (known(set).forall(_.seconds > below)) {
+              Joining.join(one, other, graph, trees).foreach { joined =>
+                if (known(set).forall(_.seconds > joined.seconds)) known(set) = Some(joined)
+              }
+            }
+          }
+        }
+        half = (half - 1) & set
+      }
+    }
+    if (expired()) None else known(all)
+  }
+
+  /** `tree` with `part` in the place of `old`, which joins the same relations. */
+  private def replaced(tree: JoinTree, old: JoinTree, part: JoinTree): Option[JoinTree] =
+    if (tree eq old) Some(part)
+    else
+      tree match {
+        case join: JoinTree.Joined =>
+          val (left, right) =
+            if (old.set.within(join.left.set)) (replaced(join.left, old, part), Some(join.right))
+            else (Some(join.left), replaced(join.right, old, part))
+          for (l <- left; r <- right) yield trees.join(l, r, join.how)
+        case _ => None
+      }
+}

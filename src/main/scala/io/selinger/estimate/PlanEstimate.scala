@@ -48,7 +48,11 @@ final case class PlanEstimate(
     else
       domains.get(expression.references.head.exprId).map { known =>
         if (PlanEstimate.columnOf(expression).isDefined) known
-        else column(expression).flatMap(_.distinct).fold(known.copy(values = None))(known.atMost)
+        else
+          column(expression)
+            .flatMap(_.distinct)
+            .fold(known.copy(values = None))(known.atMost)
+            .copy(keys = None)
       }
 
   /** This estimate of a relation, as the origin of its columns' values. */

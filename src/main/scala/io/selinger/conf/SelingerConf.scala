@@ -323,7 +323,13 @@ object SelingerConf {
   )
 
   val rules: Seq[RuleInfo] =
-    Seq(READ_FOOTER_STATISTICS, USE_COLLECTED_STATISTICS, SAMPLE_PREDICATES, REORDER_JOINS, SELECT_JOIN_OPERATOR)
+    Seq(
+      READ_FOOTER_STATISTICS,
+      USE_COLLECTED_STATISTICS,
+      SAMPLE_PREDICATES,
+      REORDER_JOINS,
+      SELECT_JOIN_OPERATOR
+    )
 
   private val ruleSwitches: Map[String, Setting[Boolean]] = rules.map { rule =>
     rule.id -> Setting(

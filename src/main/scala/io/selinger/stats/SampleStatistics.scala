@@ -155,7 +155,9 @@ object SampleStatistics {
       .filter(column => keyIds(column.exprId))
       // What was collected tells more of a column than its sample does.
       .filter(c =>
-        asked.nonEmpty || statistics.sample.isEmpty && !statistics.dictionaries.contains(FooterReader.columnName(c.name))
+        asked.nonEmpty || statistics.sample.isEmpty && !statistics.dictionaries.contains(
+          FooterReader.columnName(c.name)
+        )
       )
       .toSeq
       .sortBy(_.exprId.id)

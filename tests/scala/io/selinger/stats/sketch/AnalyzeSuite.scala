@@ -21,9 +21,11 @@ class AnalyzeSuite extends AnyFunSuite with SharedSession {
   }
 
   /** A folder for data and one for the store. */
-  private def withStore(body: (Path, Path) => Unit): Unit = withFolder { folder =>
+  private def withStore(body: (Path, Path) => Any): Unit = withFolder { folder =>
     val store = folder.resolve("store")
-    withConf(SelingerConf.STATS_LOCATION.key -> store.toString)(body(folder.resolve("t"), store))
+    withConf(SelingerConf.STATS_LOCATION.key -> store.toString) {
+      val _ = body(folder.resolve("t"), store)
+    }
   }
 
   private def analyze(target: Any, more: String = ""): Row =
@@ -126,7 +128,8 @@ class AnalyzeSuite extends AnyFunSuite with SharedSession {
         assert(found("whole").getAs[String]("max") == "4999")
         assert(found("price").getAs[String]("max") == "299.0")
         assert(found("text").getAs[Double]("average_bytes") > 6)
-        val deciles = found("big").getSeq[String](found("big").fieldIndex("deciles")).map(_.toDouble)
+        val deciles =
+          found("big").getSeq[String](found("big").fieldIndex("deciles")).map(_.toDouble)
         deciles.zipWithIndex.foreach { case (place, i) =>
           assert(math.abs(place - i * 2000) < 800, s"decile $i of big is $place")
         }

@@ -17,7 +17,7 @@ import scala.util.control.NonFatal
  * @param sample share of the data to read, above 0 and at most 1
  * @param maxBytes of files to read at once; the next run goes on from there
  */
-private[sketch] final case class AnalyzeRequest(
+private[selinger] final case class AnalyzeRequest(
     target: String,
     columns: Option[Seq[String]],
     sample: Double,
@@ -37,7 +37,7 @@ private[sketch] final case class AnalyzeRequest(
  * @param rows read in this run
  * @param bytes that this run has written
  */
-private[sketch] final case class AnalyzeResult(
+private[selinger] final case class AnalyzeResult(
     relation: String,
     files: Int,
     filesRead: Int,
@@ -62,7 +62,7 @@ private[sketch] final case class AnalyzeResult(
  * Driver memory: a pass takes as many files as have results of [[passBytes]] at most, serialised,
  * and twice that while they are merged and written.
  */
-private[sketch] object AnalyzeRun {
+private[selinger] object AnalyzeRun {
 
   private val log = LoggerFactory.getLogger("io.selinger")
 
@@ -151,7 +151,9 @@ private[sketch] object AnalyzeRun {
     val why = others.map { column =>
       if (twice(nameOf(column))) s"${column.name}: another column has the same name"
       else s"${column.name}: values of type ${column.dataType.simpleString} are not sketched"
-    } ++ partitions.map(column => s"${column.name}: the listing has all values of a partition column")
+    } ++ partitions.map(column =>
+      s"${column.name}: the listing has all values of a partition column"
+    )
     (some, from, why.map(_.take(200)))
   }
 

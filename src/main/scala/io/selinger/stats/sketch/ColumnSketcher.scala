@@ -186,7 +186,8 @@ private[stats] object ColumnSketcher {
 
   /** Whether values of this type are collected; nested ones are not. */
   def supports(kind: DataType): Boolean = kind match {
-    case text: StringType => CollationFactory.fetchCollation(text.collationId).supportsBinaryEquality
+    case text: StringType =>
+      CollationFactory.fetchCollation(text.collationId).supportsBinaryEquality
     case other => io.selinger.stats.SampleReader.supports(other)
   }
 

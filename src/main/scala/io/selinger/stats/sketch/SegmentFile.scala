@@ -46,7 +46,9 @@ private[sketch] final case class Segment(
 
   /** Driver memory, about. */
   lazy val bytes: Long =
-    200L + files.map(_.path.length + 60L).sum + columns.values.map(_.entries.length * 12L + 200L).sum
+    200L + files.map(_.path.length + 60L).sum + columns.values.map(
+      _.entries.length * 12L + 200L
+    ).sum
 }
 
 /**

@@ -2,7 +2,11 @@ package io.selinger.stats.sketch
 
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry.TableFunctionBuilder
-import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo, NamedArgumentExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  Expression,
+  ExpressionInfo,
+  NamedArgumentExpression
+}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
@@ -62,7 +66,11 @@ object SketchFunctions {
   )
 
   /** Arguments by place or by name, each a literal. */
-  private final class Arguments(function: String, parameters: Seq[String], passed: Seq[Expression]) {
+  private final class Arguments(
+      function: String,
+      parameters: Seq[String],
+      passed: Seq[Expression]
+  ) {
 
     private val values: Map[String, Expression] = {
       val positional = passed.takeWhile(!_.isInstanceOf[NamedArgumentExpression])
@@ -85,10 +93,11 @@ object SketchFunctions {
       throw new IllegalArgumentException(s"$function: $why. Write $function($form)")
     }
 
-    private def value(name: String): Option[(Any, DataType)] = values.get(name).flatMap { argument =>
-      if (!argument.foldable) refuse(s"$name must be a literal")
-      Option(argument.eval()).map(_ -> argument.dataType)
-    }
+    private def value(name: String): Option[(Any, DataType)] =
+      values.get(name).flatMap { argument =>
+        if (!argument.foldable) refuse(s"$name must be a literal")
+        Option(argument.eval()).map(_ -> argument.dataType)
+      }
 
     def target: String = value("target") match {
       case Some((text: UTF8String, _)) if text.numBytes > 0 => text.toString

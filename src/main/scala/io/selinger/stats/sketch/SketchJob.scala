@@ -32,8 +32,8 @@ private[sketch] final case class FilePart(
 
   /** The same for the same rows: what is drawn of them is the same for each column. */
   def seed: Long =
-    Seq(path.hashCode, start, length, fileLength, modified, sampleRows).foldLeft(17L)(
-      (id, next) => (id * 31 + next.hashCode) * 0x9e3779b97f4a7c15L
+    Seq(path.hashCode, start, length, fileLength, modified, sampleRows).foldLeft(17L)((id, next) =>
+      (id * 31 + next.hashCode) * 0x9e3779b97f4a7c15L
     )
 }
 
@@ -279,12 +279,13 @@ private[sketch] object SketchJob {
   /** Parts together in tasks, the largest first, so that none waits for one that began last. */
   def tasks(parts: Seq[FilePart], most: Long): Seq[Seq[FilePart]] = {
     val sorted = parts.sortBy(part => (-part.length, part.path, part.start))
-    val (full, last, _) = sorted.foldLeft((Vector.empty[Seq[FilePart]], Vector.empty[FilePart], 0L)) {
-      case ((done, open, size), part) =>
-        val cost = part.length + openBytes
-        if (open.nonEmpty && size + cost > most + openBytes) (done :+ open, Vector(part), cost)
-        else (done, open :+ part, size + cost)
-    }
+    val (full, last, _) =
+      sorted.foldLeft((Vector.empty[Seq[FilePart]], Vector.empty[FilePart], 0L)) {
+        case ((done, open, size), part) =>
+          val cost = part.length + openBytes
+          if (open.nonEmpty && size + cost > most + openBytes) (done :+ open, Vector(part), cost)
+          else (done, open :+ part, size + cost)
+      }
     if (last.isEmpty) full else full :+ last
   }
 }

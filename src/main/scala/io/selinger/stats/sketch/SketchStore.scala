@@ -95,10 +95,10 @@ private[stats] object SketchStore {
     val listings: Cache[String, Listing] = CacheBuilder
       .newBuilder()
       .maximumWeight(maxBytes / 2)
-      .weigher((_: String, listing: Listing) => {
+      .weigher { (_: String, listing: Listing) =>
         val bytes = 200L + listing.collected.segments.map(_.bytes).sum
         bytes.min(Int.MaxValue / 2).toInt
-      })
+      }
       .build[String, Listing]()
 
     val merged: Cache[AnyRef, Weighed] = CacheBuilder
@@ -169,8 +169,9 @@ private[stats] object SketchStore {
       kept: Caches
   ): Collected = {
     val files = segmentFiles(fs, folder)
-    val id = files.map(file => s"${file.getPath.getName} ${file.getLen} ${file.getModificationTime}")
-      .mkString("\n")
+    val id =
+      files.map(file => s"${file.getPath.getName} ${file.getLen} ${file.getModificationTime}")
+        .mkString("\n")
     before.filter(_.id == id).getOrElse {
       val known = before.toSeq.flatMap(_.segments).map(segment => segment.path -> segment).toMap
       val segments = files.flatMap { file =>

@@ -71,7 +71,8 @@ private[sketch] object Target {
 
   private def ofPlan(session: SparkSession, text: String, plan: LogicalPlan): Target =
     stripped(plan) match {
-      case LogicalRelation(fs: HadoopFsRelation, _, table, _, _) => ofFiles(session, text, fs, table)
+      case LogicalRelation(fs: HadoopFsRelation, _, table, _, _) =>
+        ofFiles(session, text, fs, table)
       case DataSourceV2Relation(table: FileTable, _, _, _, _, _) =>
         ofFiles(session, text, resolved(session, table.formatName, table.fileIndex.rootPaths), None)
       case other =>
@@ -111,7 +112,8 @@ private[sketch] object Target {
   private def resolved(session: SparkSession, format: String, paths: Seq[Path]): HadoopFsRelation =
     DataSource(session, format, paths.map(_.toString)).resolveRelation() match {
       case fs: HadoopFsRelation => fs
-      case other => refuse(paths.mkString(", "), s"Spark reads it through ${other.getClass.getName}")
+      case other =>
+        refuse(paths.mkString(", "), s"Spark reads it through ${other.getClass.getName}")
     }
 
   private def ofFiles(

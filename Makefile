@@ -28,7 +28,7 @@ MEMORY ?= 8g
 ANALYZED ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs bench bench-operators bench-footers bench-estimates bench-planning clean
+.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs bench bench-operators bench-footers bench-analyze bench-estimates bench-planning clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -100,6 +100,9 @@ bench-operators: $(JAR) $(VENV)/.ready ## measure join operators against the cos
 
 bench-footers: $(JAR) $(VENV)/.ready ## measure how long footers take: SF
 	$(PY) -m benchmarks.footers --sf $(SF)
+
+bench-analyze: $(JAR) $(VENV)/.ready ## measure selinger.analyze against Spark's ANALYZE: SF, RUNS
+	$(PY) -m benchmarks.analyze --sf $(SF) --runs $(RUNS) --memory $(MEMORY)
 
 bench-estimates: $(TEST_JAR) ## compare estimated with true rows: SF, QUERIES, SUITE, ANALYZED=1
 	$(PY) -m benchmarks.estimates --suite $(SUITE) --sf $(SF) --queries $(QUERIES) $(if $(ANALYZED),--analyzed)

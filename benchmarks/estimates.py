@@ -5,8 +5,9 @@ How far estimated rows are from true rows, for every filter, join and aggregatio
 
 Rows are counted once and kept beside the data; a second run only estimates again. Estimators:
 stock Spark with its cost-based optimizer on and nothing collected, the same after ANALYZE of all
-columns with histograms (``--analyzed``), and Selinger with nothing collected. Our own skewed data
-(`benchmarks.skewed`) goes through the same, in a table of its own.
+columns with histograms (``--analyzed``), Selinger with nothing collected, and Selinger after
+``selinger_analyze`` of all columns, whose store is kept beside the data, in ``_sketches``. Our own
+skewed data (`benchmarks.skewed`) goes through the same, in a table of its own.
 """
 
 from __future__ import annotations
@@ -136,7 +137,8 @@ def ask_spark(request: Row, jar: Path, memory: str) -> list[Row]:
     Parameters
     ----------
     request : dict
-        ``tables``, ``queries``, ``rows`` (the file of counted rows), ``seconds``, ``analyzed``.
+        ``tables``, ``queries``, ``rows`` (the file of counted rows), ``seconds``, ``analyzed``,
+        ``sketches`` (where `selinger_analyze` keeps what it collects).
     jar : pathlib.Path
         The jar with the class that does it.
     memory : str
@@ -209,6 +211,7 @@ def measure(suite: str, queries: Sequence[Query], options: argparse.Namespace) -
             "rows": str(folder / "_rows.jsonl"),
             "seconds": options.seconds,
             "analyzed": None if analyzed is None else str(analyzed),
+            "sketches": str(folder / "_sketches"),
         },
         options.jar.resolve(),
         options.memory,

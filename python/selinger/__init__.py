@@ -13,7 +13,17 @@ Load it into a session, see that it works, and see what it does::
 
 from __future__ import annotations
 
+from selinger.collect import (
+    Analysis,
+    Analyzed,
+    CollectedColumn,
+    CollectedStats,
+    analyze,
+    forget,
+    stats,
+)
 from selinger.errors import (
+    AnalyzeFailed,
     BuilderUnreadable,
     ExplainMissing,
     InvalidSetting,
@@ -44,8 +54,13 @@ from selinger.session import (
 __all__ = [
     "EXPLAIN_PROVIDER",
     "EXTENSION",
+    "Analysis",
+    "AnalyzeFailed",
+    "Analyzed",
     "Answer",
     "BuilderUnreadable",
+    "CollectedColumn",
+    "CollectedStats",
     "Comparison",
     "Decision",
     "ExplainMissing",
@@ -66,14 +81,17 @@ __all__ = [
     "Status",
     "UnknownSetting",
     "UnsupportedSpark",
+    "analyze",
     "compare",
     "configure",
     "disabled",
     "explain",
+    "forget",
     "jar_path",
     "rules",
     "settings",
     "spark_conf",
+    "stats",
     "status",
 ]
 

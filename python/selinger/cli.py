@@ -1,4 +1,4 @@
-"""The command line: ``selinger jar | conf | doctor | compare``."""
+"""The command line: ``selinger jar | conf | doctor | compare | analyze | stats | forget``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from selinger.collect import analyze, forget, stats
 from selinger.doctor import checks
 from selinger.errors import SelingerError
 from selinger.install import configure, jar_path, spark_conf
@@ -68,6 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_conf(commands)
     _add_doctor(commands)
     _add_compare(commands)
+    _add_analyze(commands)
+    _add_stats(commands)
+    _add_forget(commands)
     return parser
 
 
@@ -112,6 +116,12 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="register a Parquet, ORC, CSV or JSON file or folder as a view; may be repeated",
     )
     command.add_argument("--runs", type=_at_least_one, default=3, help="measured runs of each side")
+    _add_session(command)
+    command.add_argument("--html", metavar="FILE", help="write the comparison as HTML too")
+    command.set_defaults(run=_compare)
+
+
+def _add_session(command: argparse.ArgumentParser) -> None:
     where = command.add_mutually_exclusive_group()
     where.add_argument("--master", default="local[*]", help="Spark master (default local[*])")
     where.add_argument("--remote", help="Spark Connect server, such as sc://host:15002")
@@ -123,8 +133,39 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="KEY=VALUE",
         help="a Spark conf of the session; may be repeated",
     )
-    command.add_argument("--html", metavar="FILE", help="write the comparison as HTML too")
-    command.set_defaults(run=_compare)
+
+
+def _add_analyze(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("analyze", help="collect statistics of tables or paths")
+    command.add_argument("target", nargs="+", help="a path of Parquet or ORC data, or a table")
+    command.add_argument("--columns", type=_names, metavar="A,B", help="by default all columns")
+    command.add_argument("--sample", type=float, help="share of the data to read, such as 0.1")
+    _add_location(command)
+    command.set_defaults(run=_analyze)
+
+
+def _add_stats(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("stats", help="show what analyze has collected")
+    command.add_argument("target", help="a path of Parquet or ORC data, or a table")
+    _add_location(command)
+    command.set_defaults(run=_stats)
+
+
+def _add_forget(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("forget", help="delete what analyze has collected")
+    command.add_argument("target", help="a path of Parquet or ORC data, or a table")
+    command.add_argument("--columns", type=_names, metavar="A,B", help="only these columns")
+    _add_location(command)
+    command.set_defaults(run=_forget)
+
+
+def _add_location(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--location",
+        metavar="FOLDER",
+        help="where statistics are kept; by default the conf spark.selinger.stats.location",
+    )
+    _add_session(command)
 
 
 def _jar(arguments: argparse.Namespace) -> int:
@@ -162,6 +203,33 @@ def _compare(arguments: argparse.Namespace) -> int:
     return OK if result.answer.same else BAD
 
 
+def _analyze(arguments: argparse.Namespace) -> int:
+    spark = _session(arguments)
+    try:
+        print(analyze(spark, arguments.target, arguments.columns, arguments.sample))
+    finally:
+        spark.stop()
+    return OK
+
+
+def _stats(arguments: argparse.Namespace) -> int:
+    spark = _session(arguments)
+    try:
+        print(stats(spark, arguments.target))
+    finally:
+        spark.stop()
+    return OK
+
+
+def _forget(arguments: argparse.Namespace) -> int:
+    spark = _session(arguments)
+    try:
+        print(f"{forget(spark, arguments.target, arguments.columns)} columns forgotten")
+    finally:
+        spark.stop()
+    return OK
+
+
 def _compared(spark: SparkSession, sql: str, runs: int) -> Comparison:
     from pyspark.errors import PySparkException
 
@@ -174,7 +242,7 @@ def _compared(spark: SparkSession, sql: str, runs: int) -> Comparison:
 def _session(arguments: argparse.Namespace) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName("selinger compare")
+    builder = SparkSession.builder.appName("selinger")
     if arguments.remote:
         builder = builder.remote(arguments.remote)
     else:
@@ -182,7 +250,11 @@ def _session(arguments: argparse.Namespace) -> SparkSession:
         builder = builder.config("spark.ui.enabled", "false")
     for key, value in arguments.conf:
         builder = builder.config(key, value)
-    return configure(builder).getOrCreate()
+    spark = configure(builder).getOrCreate()
+    location = getattr(arguments, "location", None)
+    if location:
+        spark.conf.set("spark.selinger.stats.location", location)
+    return spark
 
 
 def _register(spark: SparkSession, name: str, path: str) -> None:
@@ -214,6 +286,10 @@ def _written(conf: Mapping[str, str], form: str) -> str:
         if key != "spark.jars"
     ]
     return " ".join(flags)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 __all__ = [
+    "AnalyzeFailed",
     "BuilderUnreadable",
     "ExplainMissing",
     "InvalidSetting",
@@ -66,6 +67,24 @@ class PySparkNotFound(SelingerError):
             "PYTHONPATH=$SPARK_HOME/python:$(ls $SPARK_HOME/python/lib/py4j-*.zip)",
             "or name the Spark version: selinger.jar_path('4.3'), selinger jar --spark-version 4.3",
         )
+
+
+class AnalyzeFailed(SelingerError):
+    """Statistics could not be collected, shown or forgotten.
+
+    Parameters
+    ----------
+    why : str
+        What Spark says about it.
+    """
+
+    def __init__(self, why: str) -> None:
+        cures = []
+        if "spark.selinger.stats.location" in why:
+            cures.append(
+                "spark.conf.set('spark.selinger.stats.location', 'a folder that is to stay')"
+            )
+        super().__init__(why, *cures)
 
 
 class UnsupportedSpark(SelingerError):

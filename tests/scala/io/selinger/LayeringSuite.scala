@@ -109,7 +109,9 @@ class LayeringSuite extends AnyFunSuite {
       "ParsedFooters$.recent",
       "PlanningPass$.passes",
       "SampleStore$.current",
-      "SampleStore$.sampleReads"
+      "SampleStore$.sampleReads",
+      "SketchStore$.current",
+      "UsedColumns$.seen"
     )
 
   private val mutableTypes = Seq(

@@ -30,7 +30,9 @@ object EstimateBench {
         new TrueRows(session, Paths.get(request.get("rows").asText), request.get("seconds").asInt)
       truth.countAll(parts)
       val analyzed = Option(request.get("analyzed")).filterNot(_.isNull).map(_.asText)
-      val estimators = Estimators.all(session, analyzed.map(Paths.get(_)))
+      val sketches = Option(request.get("sketches")).filterNot(_.isNull).map(_.asText)
+      sketches.foreach(Estimators.analyze(session, entries(request.get("tables")), _))
+      val estimators = Estimators.all(session, analyzed.map(Paths.get(_)), sketches)
       write(Paths.get(request.get("out").asText), parts, truth, estimators)
     } finally session.stop()
   }

@@ -1,8 +1,10 @@
 package io.selinger.bench
 
+import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
 import io.selinger.estimate.LeafStatistics
 import io.selinger.stats.KeyColumns
+import io.selinger.stats.sketch.{AnalyzeRequest, AnalyzeRun}
 import java.io.ObjectInputStream
 import java.nio.file.{Files, Path}
 import org.apache.spark.sql.catalyst.TableIdentifier
@@ -28,22 +30,41 @@ abstract class Estimator(val name: String) {
 object Estimators {
 
   /** Those whose statistics exist, in the order of the table. */
-  def all(session: SparkSession, analyzed: Option[Path]): Seq[Estimator] =
+  def all(
+      session: SparkSession,
+      analyzed: Option[Path],
+      sketches: Option[String]
+  ): Seq[Estimator] =
     Seq(new Stock("stock", session, identity)) ++
       analyzed.map(new Statistics(_)).map(kept =>
         new Stock("stock_analyzed", session, kept.attach)
       ) ++
-      // Selinger after `analyze` belongs here, as `selinger_analyzed`.
-      Seq(Selinger)
+      Seq(new Selinger("selinger", session, None)) ++
+      sketches.map(place => new Selinger("selinger_analyzed", session, Some(place)))
 
-  /** Selinger's own estimator, with what it finds by itself. */
-  private object Selinger extends Estimator("selinger") {
+  /** Collects statistics of all columns of these tables, as far as none are current. */
+  def analyze(session: SparkSession, tables: Seq[(String, String)], location: String): Unit = {
+    session.conf.set(SelingerConf.STATS_LOCATION.key, location)
+    try tables.foreach { case (name, path) =>
+        Progress.say(s"selinger_analyze of $name")
+        val columns = session.read.parquet(path).columns.toSeq
+        AnalyzeRun.run(session, AnalyzeRequest(path, Some(columns), 1.0, None))
+      }
+    finally session.conf.unset(SelingerConf.STATS_LOCATION.key)
+  }
+
+  /** Selinger's own estimator, with what it finds by itself, or with what was collected as well. */
+  private final class Selinger(name: String, session: SparkSession, location: Option[String])
+      extends Estimator(name) {
     override def estimate(plan: LogicalPlan): Option[Estimate] = {
-      PlanningPass.start()
-      KeyColumns.note(plan)
-      LeafStatistics.estimator
-        .estimate(plan)
-        .map(known => Estimate(known.rows.value, Some(known.high), known.bound))
+      location.foreach(session.conf.set(SelingerConf.STATS_LOCATION.key, _))
+      try {
+        PlanningPass.start()
+        KeyColumns.note(plan)
+        LeafStatistics.estimator
+          .estimate(plan)
+          .map(known => Estimate(known.rows.value, Some(known.high), known.bound))
+      } finally session.conf.unset(SelingerConf.STATS_LOCATION.key)
     }
   }
 

@@ -3,6 +3,7 @@ package io.selinger
 import io.selinger.conf.SelingerConf
 import io.selinger.explain.TableFunctions
 import io.selinger.ordering.ReorderJoins
+import io.selinger.stats.sketch.{RunFunctionsOnce, SketchFunctions}
 import io.selinger.strategy.SelectJoinOperator
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
@@ -44,6 +45,9 @@ class SelingerExtension extends (SparkSessionExtensions => Unit) {
     require(SelingerConf.all.nonEmpty)
     extensions.injectTableFunction(TableFunctions.rules.description)
     extensions.injectTableFunction(TableFunctions.settings.description)
+    SketchFunctions.all.foreach(extensions.injectTableFunction)
+    // After everything is resolved, since a plan that is a command must be one from the start.
+    extensions.injectPostHocResolutionRule(_ => RunFunctionsOnce)
     // Once a query, after Spark has pushed predicates down and before it plans its scans.
     extensions.injectPreCBORule(session => new ReorderJoins(classicOf(session)))
     // A strategy, because it runs before Spark's JoinSelection and again at each adaptive re-plan.

@@ -8,7 +8,7 @@ import org.apache.spark.sql.selinger.ConfEntry
  * A setting of ours: a Spark conf with what the documentation and `selinger_settings()` say besides.
  *
  * @param category the heading under which it is documented
- * @param unit of its value: `bytes`, `ms`, `share`, `factor`, `count`, `flag` or `choice`
+ * @param unit of its value: `bytes`, `ms`, `share`, `factor`, `count`, `flag`, `path` or `choice`
  */
 final case class Setting[A](entry: ConfEntry[A], category: String, unit: String) {
   def key: String = entry.key
@@ -155,6 +155,27 @@ object SelingerConf {
     "bytes"
   )
 
+  val STATS_LOCATION: Setting[String] = Setting(
+    ConfEntry.text(
+      key("stats.location"),
+      "",
+      "Folder in which selinger_analyze keeps what it collects, on any Hadoop file system, such as " +
+        "s3a://bucket/selinger-stats. Empty: nothing can be collected."
+    ),
+    "statistics",
+    "path"
+  )
+
+  val COLLECTED_CACHE_MAX_BYTES: Setting[Long] = Setting(
+    ConfEntry.bytes(
+      key("stats.collectedCacheMaxBytes"),
+      64L << 20,
+      "Driver memory for collected statistics, shared by all sessions. 0 keeps none."
+    ),
+    "statistics",
+    "bytes"
+  )
+
   // ---- joins --------------------------------------------------------------------------------
 
   val BROADCAST_MAX_BYTES: Setting[Long] = Setting(
@@ -279,6 +300,14 @@ object SelingerConf {
       "files, and evaluates the predicates on them."
   )
 
+  val USE_COLLECTED_STATISTICS: RuleInfo = RuleInfo(
+    "useCollectedStatistics",
+    "statistics",
+    "on demand, while a plan's size is estimated",
+    "Uses what selinger_analyze has collected of the files that are read: distinct values, " +
+      "quantiles, frequent values, key overlap and a sample of the rows."
+  )
+
   val SELECT_JOIN_OPERATOR: RuleInfo = RuleInfo(
     "selectJoinOperator",
     "strategy",
@@ -295,7 +324,13 @@ object SelingerConf {
   )
 
   val rules: Seq[RuleInfo] =
-    Seq(READ_FOOTER_STATISTICS, SAMPLE_PREDICATES, REORDER_JOINS, SELECT_JOIN_OPERATOR)
+    Seq(
+      READ_FOOTER_STATISTICS,
+      USE_COLLECTED_STATISTICS,
+      SAMPLE_PREDICATES,
+      REORDER_JOINS,
+      SELECT_JOIN_OPERATOR
+    )
 
   private val ruleSwitches: Map[String, Setting[Boolean]] = rules.map { rule =>
     rule.id -> Setting(
@@ -318,6 +353,8 @@ object SelingerConf {
     SAMPLING_BUDGET_MS,
     SAMPLING_MAX_ROWS,
     SAMPLING_CACHE_MAX_BYTES,
+    STATS_LOCATION,
+    COLLECTED_CACHE_MAX_BYTES,
     BROADCAST_MAX_BYTES,
     BROADCAST_TOTAL_SHARE,
     HASH_MEMORY_SHARE,

@@ -131,6 +131,32 @@ object Reason {
         "no predicate could be evaluated on a sample within the limits, so formulas estimate them"
       )
 
+  case object CollectedUsed
+      extends Reason(
+        "COLLECTED_STATISTICS_USED",
+        "selinger_analyze has collected statistics of all files that are read"
+      )
+  case object CollectedPartly
+      extends Reason(
+        "COLLECTED_STATISTICS_PARTIAL",
+        "selinger_analyze has seen a part of the files that are read, and the rest is extrapolated"
+      )
+  case object CollectedStale
+      extends Reason(
+        "COLLECTED_STATISTICS_STALE",
+        "all files that are read have changed or come since selinger_analyze, so its statistics are ignored"
+      )
+  case object CollectedNone
+      extends Reason(
+        "COLLECTED_STATISTICS_NONE",
+        "nothing was collected of these columns; selinger_analyze does that"
+      )
+  case object CollectedUnreadable
+      extends Reason(
+        "COLLECTED_STATISTICS_UNREADABLE",
+        "the place where collected statistics are kept could not be read"
+      )
+
   /** Every reason, for the generated documentation; a test compares it with the sealed family. */
   val all: Seq[Reason] = Seq(
     BroadcastCheapest,
@@ -162,7 +188,12 @@ object Reason {
     MayRaise,
     PredicatesSampled,
     ColumnsSampled,
-    SampleUnavailable
+    SampleUnavailable,
+    CollectedUsed,
+    CollectedPartly,
+    CollectedStale,
+    CollectedNone,
+    CollectedUnreadable
   )
 }
 

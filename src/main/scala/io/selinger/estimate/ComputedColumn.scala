@@ -60,7 +60,8 @@ object ComputedColumn {
       min = if (both) ends.minOption else None,
       max = if (both) ends.maxOption else None,
       averageBytes = None,
-      frequent = Nil
+      frequent = Nil,
+      quantiles = column.quantiles.filter(_ => both).flatMap(_.moved(to))
     )
   }
 
@@ -146,9 +147,9 @@ object ComputedColumn {
   ): Option[ColumnStatistics] =
     function match {
       case _: Min | _: Max | _: First | _: Last =>
-        input.column(function.children.head).map(
-          _.copy(nullFraction = None, averageBytes = None, frequent = Nil)
-        )
+        input
+          .column(function.children.head)
+          .map(_.copy(nullFraction = None, averageBytes = None, frequent = Nil, quantiles = None))
       case _ => None
     }
 

@@ -1,6 +1,6 @@
 package io.selinger.estimate
 
-import io.selinger.stats.SampledKey
+import io.selinger.stats.{KeySketch, SampledKey}
 import org.apache.spark.sql.catalyst.expressions.Attribute
 
 /**
@@ -12,12 +12,14 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
  * @param rows of the relation
  * @param relation the same for all columns of one relation
  * @param sample of the column's values, where there is one
+ * @param keys all values of the column in its relation, where they were collected
  */
 final case class Domain(
     values: Option[Double],
     rows: Double,
     relation: Long,
-    sample: Option[KeySample] = None
+    sample: Option[KeySample] = None,
+    keys: Option[KeySketch] = None
 ) {
 
   /** What is left of the domain when values are ruled out, rather than rows. */

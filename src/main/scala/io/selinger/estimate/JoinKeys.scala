@@ -199,7 +199,13 @@ object JoinKeys {
 
     private val all = Overlap(1.0, 1.0)
 
-    def of(pair: Pair, left: PlanEstimate, right: PlanEstimate): Overlap =
+    def of(pair: Pair, left: PlanEstimate, right: PlanEstimate): Overlap = {
+      val ranges = ofRanges(pair, left, right)
+      val (l, r) = KeyOverlap.beyondRanges(left.domain(pair.left), right.domain(pair.right))
+      Overlap(ranges.left * l, ranges.right * r)
+    }
+
+    private def ofRanges(pair: Pair, left: PlanEstimate, right: PlanEstimate): Overlap =
       (left.column(pair.left), right.column(pair.right)) match {
         case (Some(l), Some(r)) =>
           (l.min, l.max, r.min, r.max) match {

@@ -84,14 +84,15 @@ object LeafStatistics {
       predicates: Seq[Expression]
   ): Option[(PlanEstimate, Seq[Expression])] =
     FooterStatistics.of(relation, predicates) match {
-      case Some(statistics) =>
-        val estimate = PlanEstimate(
+      case Some(footers) =>
+        val statistics = AnalyzedStatistics.of(relation, footers, predicates)
+        val estimate = withKeys(leaf.output, statistics)(PlanEstimate(
           statistics.rows,
           statistics.bound.getOrElse(statistics.rows.value * 2),
           statistics.bound,
           columnsOf(leaf.output, statistics),
           nullsCounted = statistics.bound.isDefined
-        ).asRelation(leaf.output)
+        ).asRelation(leaf.output))
         val partitions = relation.partitionFilters(predicates)
         SampleStatistics.of(relation, statistics, predicates) match {
           case Some(sample) =>
@@ -99,6 +100,19 @@ object LeafStatistics {
           case None => Some((estimate, partitions))
         }
       case None => sparkEstimate(leaf).map((_, Nil))
+    }
+
+  private def withKeys(output: Seq[Attribute], statistics: RelationStatistics)(
+      estimate: PlanEstimate
+  ): PlanEstimate =
+    if (statistics.keys.isEmpty) estimate
+    else {
+      val keys = output
+        .flatMap(c => statistics.keys.get(FooterReader.columnName(c.name)).map(c.exprId -> _))
+        .toMap
+      estimate.copy(domains = estimate.domains.map { case (id, domain) =>
+        id -> domain.copy(keys = keys.get(id))
+      })
     }
 
   private def columnsOf(
@@ -130,7 +144,8 @@ object LeafStatistics {
           min = known.min.flatMap(NumericAxis.of(_, column.dataType)),
           max = known.max.flatMap(NumericAxis.of(_, column.dataType)),
           distinct = known.distinctCount.map(_.toDouble),
-          averageBytes = known.avgLen.map(_.toDouble)
+          averageBytes = known.avgLen.map(_.toDouble),
+          quantiles = known.histogram.flatMap(Quantiles.of)
         )
       }
       PlanEstimate(

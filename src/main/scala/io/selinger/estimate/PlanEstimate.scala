@@ -49,9 +49,9 @@ final case class PlanEstimate(
       domains.get(expression.references.head.exprId).map { known =>
         if (PlanEstimate.columnOf(expression).isDefined) known
         else {
-          // Other values than the column's: of these there is no sample.
-          val others = known.copy(values = None, sample = None)
-          column(expression).flatMap(_.distinct).fold(others)(known.atMost)
+          // Other values than the column's: of these there is neither sample nor sketch.
+          val others = known.copy(values = None, sample = None, keys = None)
+          column(expression).flatMap(_.distinct).fold(others)(known.atMost(_).copy(keys = None))
         }
       }
 

@@ -93,7 +93,11 @@ object SampledEstimate {
     id -> (sample.columns.get(id) match {
       case Some(summary) if isTold(summary, sample) =>
         merged(column.copy(distinct = before), summary, rows, sample.covered)
-          .copy(nullFraction = Some(summary.nullFraction))
+          .copy(
+            nullFraction = Some(summary.nullFraction),
+            // They are those of all rows; the sample has the range that is left.
+            quantiles = None
+          )
       // These predicates narrow it as the formulas say.
       case Some(_) => column
       case None =>

@@ -1,7 +1,8 @@
 package io.selinger.stats
 
+import io.selinger.stats.sketch.Roots
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.FileStatus
+import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{
   Attribute,
@@ -46,6 +47,12 @@ final case class FileRelation(
     case relation: DataSourceV2ScanRelation if relation.relation.identifier.isDefined =>
       relation.relation.identifier.map(_.toString).mkString
     case _ => index.rootPaths.headOption.map(_.getName).getOrElse("no files")
+  }
+
+  /** By what the relation is known again, however it is read. */
+  def roots: Seq[Path] = plan match {
+    case LogicalRelation(_, _, table, _, _) => Roots.of(index.rootPaths, table, hadoop)
+    case _ => Roots.of(index.rootPaths, None, hadoop)
   }
 
   private val partitionColumns: AttributeSet = {

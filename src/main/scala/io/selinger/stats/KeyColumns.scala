@@ -15,7 +15,10 @@ object KeyColumns {
   private final case class Keys(ids: Set[ExprId])
 
   /** Remembers those of the plan that is about to be planned. */
-  def note(root: LogicalPlan): Unit = PlanningPass.current.note(this, Keys(of(root)))
+  def note(root: LogicalPlan): Unit = {
+    PlanningPass.current.note(this, Keys(of(root)))
+    UsedColumns.note(root)
+  }
 
   /** Those of the plan that is being planned. */
   def current: Set[ExprId] = PlanningPass.current.noted[Keys](this).fold(Set.empty[ExprId])(_.ids)

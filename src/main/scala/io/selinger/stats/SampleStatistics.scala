@@ -64,11 +64,50 @@ object SampleStatistics {
       predicates: Seq[Expression]
   ): Option[SampledRelation] =
     Guard.value[Option[SampledRelation]](info, SelingerConf.switches, None) {
-      relation.reader.samples.filter(_ => statistics.groups.chosen.nonEmpty).flatMap { reader =>
+      sourceOf(relation, statistics).flatMap { source =>
         val wanted = new Question(relation, statistics, predicates)
-        if (wanted.columns.isEmpty) None else ask(reader, wanted)
+        if (wanted.columns.isEmpty) None else ask(source, wanted)
       }
     }
+
+  /** Where sampled rows come from: from what was collected of all files, else from the files. */
+  private sealed trait Source {
+    def id: String
+    def budgetMs(limits: SampleLimits): Long
+    def sample(question: Question, fields: Seq[StructField], limits: SampleLimits): SampleAnswer
+  }
+
+  private final case class FromStore(stored: StoredSample) extends Source {
+    override def id: String = stored.id
+    // Nothing is read but what was collected: the time is that of the whole plan.
+    override def budgetMs(limits: SampleLimits): Long = math.max(
+      limits.budgetMs,
+      (SelingerConf.PLANNING_BUDGET_MS.value - PlanningPass.current.usedMs).toLong
+    )
+    override def sample(
+        question: Question,
+        fields: Seq[StructField],
+        limits: SampleLimits
+    ): SampleAnswer = stored.sample(fields, limits.maxRows)
+  }
+
+  private final case class FromFiles(reader: SampleReader, groups: RowGroups) extends Source {
+    override def id: String = groups.id
+    override def budgetMs(limits: SampleLimits): Long = limits.budgetMs
+    override def sample(
+        question: Question,
+        fields: Seq[StructField],
+        limits: SampleLimits
+    ): SampleAnswer =
+      SampleStore.sample(reader, groups, fields, question.relation.hadoop, limits)
+  }
+
+  private def sourceOf(relation: FileRelation, statistics: RelationStatistics): Option[Source] =
+    statistics.sample.map(FromStore(_)).orElse(
+      relation.reader.samples
+        .filter(_ => statistics.groups.chosen.nonEmpty)
+        .map(FromFiles(_, statistics.groups))
+    )
 
   /** Which columns are needed for which predicates. */
   private final class Question(
@@ -165,18 +204,18 @@ object SampleStatistics {
       case _ => false
     }
 
-  private def ask(reader: SampleReader, question: Question): Option[SampledRelation] = {
+  private def ask(source: Source, question: Question): Option[SampledRelation] = {
     val start = System.nanoTime()
     val limits = limitsNow
     val key = SampleQuestion(
-      question.statistics.groups.id,
+      source.id,
       limits.maxRows,
       question.columns.map(c => FooterReader.columnName(c.name) -> c.dataType),
       question.bound
     )
     val (result, complete) = SampleStore.known(key, limits) match {
       case Some(known) => (Some(known), true)
-      case None => compute(reader, question, key, limits, start)
+      case None => compute(source, question, key, limits, start)
     }
     val ms = (System.nanoTime() - start) / 1e6
     Spent.add(ms)
@@ -187,7 +226,7 @@ object SampleStatistics {
 
   /** The result, and whether all of the time that it asked for was there. */
   private def compute(
-      reader: SampleReader,
+      source: Source,
       question: Question,
       key: SampleQuestion,
       limits: SampleLimits,
@@ -196,14 +235,8 @@ object SampleStatistics {
     val fields = question.columns.map(column =>
       StructField(column.name, column.dataType, nullable = true, column.metadata)
     )
-    val answer = SampleStore.sample(
-      reader,
-      question.statistics.groups,
-      fields,
-      question.relation.hadoop,
-      limits
-    )
-    val deadline = start + TimeUnit.MILLISECONDS.toNanos(limits.budgetMs)
+    val answer = source.sample(question, fields, limits)
+    val deadline = start + TimeUnit.MILLISECONDS.toNanos(source.budgetMs(limits))
     val result = answer.sample.map(evaluated(question, key, answer, _, limits, deadline))
     // What was left out for lack of time may be there the next time.
     val complete = answer.complete && System.nanoTime() <= deadline

@@ -13,6 +13,7 @@ import io.selinger.core.{Origin, Quantity}
  * @param frequent values that are much more frequent than the others, most frequent first
  * @param rangeSeen whether `min` and `max` are those of the rows that predicates have left, as a
  *   sample shows, rather than what is left of the relation's range when values are ruled out
+ * @param quantiles how the values that are not null are spread over the axis
  */
 final case class ColumnStatistics(
     nullFraction: Option[Double] = None,
@@ -21,8 +22,16 @@ final case class ColumnStatistics(
     distinct: Option[Double] = None,
     averageBytes: Option[Double] = None,
     frequent: Seq[FrequentValue] = Nil,
-    rangeSeen: Boolean = false
-)
+    rangeSeen: Boolean = false,
+    quantiles: Option[Quantiles] = None
+) {
+
+  /** How far the values lie apart on average; 0 where that is not known. */
+  def step: Double =
+    (for (low <- min; high <- max; count <- distinct if count > 1) yield (high - low) / (count - 1))
+      .filterNot(_.isInfinite)
+      .getOrElse(0.0)
+}
 
 /**
  * @param value as Catalyst holds it
@@ -38,13 +47,17 @@ final case class FrequentValue(value: Any, share: Double)
  * @param columns by lower-case name
  * @param dictionaries distinct values of some chunks of columns, by lower-case name
  * @param groups row groups that a sample is taken from
+ * @param keys sketches of all values of a column, by lower-case name, where they were collected
+ * @param sample rows that were collected, of all files; takes the place of reading some
  */
 final case class RelationStatistics(
     rows: Quantity,
     bound: Option[Double],
     columns: Map[String, ColumnStatistics],
     dictionaries: Map[String, Seq[ChunkDistinct]] = Map.empty,
-    groups: RowGroups = RowGroups.none
+    groups: RowGroups = RowGroups.none,
+    keys: Map[String, KeySketch] = Map.empty,
+    sample: Option[StoredSample] = None
 )
 
 /** What one file's footer says of one column; `min` and `max` as in [[ColumnStatistics]]. */

@@ -47,6 +47,9 @@ object ConfEntry {
       s"must be one of ${among.mkString(", ")}"
     )
 
+  def text(key: String, default: String, doc: String): ConfEntry[String] =
+    entry(key)(builder(key, doc).stringConf.createWithDefault(default))
+
   def number(key: String, default: Double, doc: String)(
       check: Double => Boolean,
       message: String

@@ -10,7 +10,7 @@ VENV = .venv/$(SPARK)
 PY = $(VENV)/bin/python
 JAR = python/selinger/jars/selinger-spark-$(SPARK).jar
 TEST_JAR = target/spark-$(SPARK)/selinger-tests.jar
-SCALA_SOURCES = $(shell find src project build.sbt version.sbt conf/spark-lines.json -name '*.scala' -o -name '*.sbt' -o -name '*.json' -o -name '*.properties' | grep -v target)
+SCALA_SOURCES = $(shell find src project build.sbt version.sbt conf/spark-lines.json -name '*.scala' -o -name '*.java' -o -name '*.sbt' -o -name '*.json' -o -name '*.properties' | grep -v target)
 
 SBT_VERSION := $(shell sed -n 's/^sbt.version=//p' project/build.properties)
 SBT_LAUNCH = .tools/sbt-launch-$(SBT_VERSION).jar

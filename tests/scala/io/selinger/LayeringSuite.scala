@@ -103,6 +103,7 @@ class LayeringSuite extends AnyFunSuite {
   private val allowedState =
     Set(
       "SelingerExtension$.warned",
+      "FileListings$.known",
       "FooterStore$.current",
       "FooterStore$.distinctReads",
       "FooterStore$.footerReads",

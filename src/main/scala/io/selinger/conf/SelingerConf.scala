@@ -275,6 +275,7 @@ object SelingerConf {
     "statistics",
     "on demand, while a plan's size is estimated",
     "Reads some rows of the columns that predicates mention from several row groups of Parquet " +
+      "or stripes of ORC " +
       "files, and evaluates the predicates on them."
   )
 

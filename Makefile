@@ -10,7 +10,7 @@ VENV = .venv/$(SPARK)
 PY = $(VENV)/bin/python
 JAR = python/selinger/jars/selinger-spark-$(SPARK).jar
 TEST_JAR = target/spark-$(SPARK)/selinger-tests.jar
-SCALA_SOURCES = $(shell find src project build.sbt version.sbt conf/spark-lines.json -name '*.scala' -o -name '*.sbt' -o -name '*.json' -o -name '*.properties' | grep -v target)
+SCALA_SOURCES = $(shell find src project build.sbt version.sbt conf/spark-lines.json -name '*.scala' -o -name '*.java' -o -name '*.sbt' -o -name '*.json' -o -name '*.properties' | grep -v target)
 
 SBT_VERSION := $(shell sed -n 's/^sbt.version=//p' project/build.properties)
 SBT_LAUNCH = .tools/sbt-launch-$(SBT_VERSION).jar
@@ -28,7 +28,7 @@ MEMORY ?= 8g
 ANALYZED ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs bench bench-operators bench-footers bench-analyze bench-estimates bench-planning clean
+.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs bench bench-operators bench-footers bench-plancost bench-analyze bench-estimates bench-planning clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -98,8 +98,11 @@ bench: $(JAR) $(VENV)/.ready ## measure profiles in turn: SF, QUERIES, RUNS, PRO
 bench-operators: $(JAR) $(VENV)/.ready ## measure join operators against the cost model
 	$(PY) -m benchmarks.operators --memory $(MEMORY)
 
-bench-footers: $(JAR) $(VENV)/.ready ## measure how long footers take: SF
+bench-footers: $(JAR) $(VENV)/.ready ## measure how long the first look at files takes: SF
 	$(PY) -m benchmarks.footers --sf $(SF)
+
+bench-plancost: $(JAR) $(VENV)/.ready ## measure what planning costs once files are known: SF, QUERIES, SUITE
+	$(PY) -m benchmarks.plancost --suite $(SUITE) --sf $(SF) --queries $(QUERIES)
 
 bench-analyze: $(JAR) $(VENV)/.ready ## measure selinger.analyze against Spark's ANALYZE: SF, RUNS
 	$(PY) -m benchmarks.analyze --sf $(SF) --runs $(RUNS) --memory $(MEMORY)

@@ -2,7 +2,7 @@ package io.selinger.stats
 
 import io.selinger.core.Origin
 import java.io.IOException
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
 import java.util.concurrent.atomic.AtomicInteger
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
@@ -30,7 +30,13 @@ class FooterStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
     FooterLimits(maxFiles = 1000, budgetMs = 60000, threads = 4, cacheMaxBytes = 64L << 20)
 
   private def ask(reader: FooterReader, files: Seq[FileStatus], limits: FooterLimits = limits) =
-    FooterStore.statistics(reader, files, new Configuration(), limits)
+    FooterStore.statistics(
+      reader,
+      FileListing.of(files, limits.maxFiles),
+      Set.empty,
+      new Configuration(),
+      limits
+    )
 
   private def rowsOf(answer: FooterAnswer): Double =
     answer.statistics.map(_.rows.value).getOrElse(fail("no statistics"))
@@ -106,6 +112,24 @@ class FooterStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
     eventually(assert(threads.isEmpty))
   }
 
+  test("storage that hangs costs the budget twice, and then nothing for a while") {
+    val reader = new StubReader(sleepMs = 2000)
+    val files = (1 to 4).map(file(_))
+    val short = limits.copy(budgetMs = 100)
+    val times = (1 to 4).map(_ => ask(reader, files, short).ms)
+    assert(times.take(2).forall(_ < 1000) && times.drop(2).forall(_ < 50), times)
+    assert(reader.reads.get <= 4)
+  }
+
+  test("a relation that outgrows both budget and cache keeps a partial answer for a while") {
+    val reader = new StubReader(columns = 500, sleepMs = 10)
+    val files = (1 to 400).map(i => file(i, rows = 10))
+    val small = limits.copy(budgetMs = 200, threads = 2, cacheMaxBytes = 1L << 20)
+    val answers = (1 to 6).map(_ => ask(reader, files, small))
+    assert(answers.forall(a => a.filesRead < 400 && rowsOf(a) > 3000 && rowsOf(a) < 5000))
+    assert(answers.last.ms < 50 && reader.reads.get < 400)
+  }
+
   test("a file that cannot be read makes the rest a sample, and is not tried at each query") {
     val reader = new StubReader(broken = Set(3))
     val files = (1 to 4).map(i => file(i, rows = 10))
@@ -156,6 +180,69 @@ class FooterStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
     files.foreach(f => ask(reader, Seq(f), small))
     // Some 70 footers of 14 kB fit 1 MiB; the others have to be read again.
     assert(reader.reads.get - before > 350)
+  }
+
+  private def distinct(
+      reader: FooterReader,
+      columns: Set[String],
+      files: Seq[FileStatus],
+      limits: FooterLimits = limits
+  ): Map[String, Seq[ChunkDistinct]] = FooterStore
+    .statistics(
+      reader,
+      FileListing.of(files, limits.maxFiles),
+      columns,
+      new Configuration(),
+      limits
+    )
+    .statistics
+    .getOrElse(fail("no statistics"))
+    .dictionaries
+
+  test("distinct values are counted for the columns asked for, once, and more at later queries") {
+    val reader = new StubReader(columns = 5)
+    val files = (1 to 20).map(i => file(i, rows = 10))
+    assert(distinct(reader, Set.empty, files).isEmpty && reader.counted.isEmpty)
+    assert(distinct(reader, Set("c1"), files).keySet == Set("c1"))
+    assert(reader.counted == Seq.fill(8)("c1"))
+    assert(distinct(reader, Set("c1", "c3", "other"), files).keySet == Set("c1", "c3"))
+    assert(reader.counted == Seq.fill(8)("c1") ++ Seq.fill(8)("c3"))
+    distinct(reader, Set("c1", "c3"), files)
+    assert(reader.counted.size == 16 && reader.reads.get == 20)
+    distinct(reader, Set("c1"), files.take(19) :+ file(20, rows = 10, modified = 2))
+    assert(reader.reads.get == 21)
+  }
+
+  test("counting stops with the time and goes on at the next query") {
+    val reader = new StubReader(columns = 40, countMs = 10)
+    val files = Seq(file(1, rows = 10))
+    val columns = (0 until 40).map(i => s"c$i").toSet
+    val short = limits.copy(budgetMs = 100)
+    val first = distinct(reader, columns, files, short)
+    assert(first.size < 40)
+    eventually(assert(threads.isEmpty))
+    val begun = reader.counted.size
+    assert(begun < 20)
+    eventually {
+      assert(distinct(reader, columns, files, short).size == 40)
+    }
+    assert(reader.counted.size <= 42 && reader.counted.distinct.size == 40)
+  }
+
+  test("a file whose distinct values cannot be read is not asked again at each query") {
+    val reader = new StubReader(countError = Some(() => new IOException("broken file")))
+    val files = Seq(file(1), file(2))
+    assert(distinct(reader, Set("c0"), files).isEmpty)
+    assert(distinct(reader, Set("c0"), files).isEmpty)
+    assert(reader.counted.size == 2)
+  }
+
+  test("without a cache distinct values are read at every query, and known all the same") {
+    val reader = new StubReader
+    val none = limits.copy(cacheMaxBytes = 0)
+    assert(distinct(reader, Set("c0"), Seq(file(1)), none).keySet == Set("c0"))
+    assert(distinct(reader, Set("c0"), Seq(file(1)), none).keySet == Set("c0"))
+    assert(reader.counted.size == 2)
   }
 
   test("two relations that share files share footers") {
@@ -211,10 +298,30 @@ object FooterStoreSuite {
       sleepMs: Long = 0,
       broken: Set[Int] = Set.empty,
       error: () => Throwable = () => new IOException("broken file"),
-      columns: Int = 1
+      columns: Int = 1,
+      countMs: Long = 0,
+      countError: Option[() => Throwable] = None
   ) extends FooterReader {
 
     val reads = new AtomicInteger()
+    private val counts = new ConcurrentLinkedQueue[String]()
+
+    def counted: Seq[String] = counts.asScala.toSeq
+
+    override def dictionaries: Option[DistinctReader] = Some(new DistinctReader {
+      override def read(
+          file: FileStatus,
+          hadoop: Configuration,
+          requests: Seq[DistinctRequest],
+          deadline: Long
+      )(answer: (Int, String, ChunkCount) => Unit): Unit =
+        for (request <- requests; column <- request.columns if System.nanoTime() < deadline) {
+          Thread.sleep(countMs)
+          counts.add(column)
+          countError.foreach(error => throw error())
+          answer(request.index, column, ChunkCount.Counted(ChunkDistinct(3, 10, None, None)))
+        }
+    })
     private val names = ConcurrentHashMap.newKeySet[Int]()
 
     def seen: Seq[Int] = names.asScala.toSeq
@@ -226,7 +333,7 @@ object FooterStoreSuite {
       names.add(number - 1)
       if (broken(number)) throw error()
       val column = ColumnFooter(8, Some(0), Some(0), Some(1), None)
-      FileFooter(rowsIn(file).toLong, (0 until columns).map(i => s"c$i" -> column).toMap)
+      FileFooter(rowsIn(file).toLong, (0 until columns).map(i => s"c$i" -> column).toMap, Seq(10L))
     }
   }
 }

@@ -1,10 +1,11 @@
 package io.selinger.stats
 
-import io.selinger.testing.SharedSession
+import io.selinger.testing.{CountedFileSystem, SharedSession}
 import java.nio.file.{Files, Path}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path => HadoopPath}
 import org.scalatest.funsuite.AnyFunSuite
+import scala.collection.mutable
 
 /** Distinct counts out of dictionary pages' headers. Truth is what Spark counts. */
 class ParquetDictionariesSuite extends AnyFunSuite with SharedSession {
@@ -32,8 +33,28 @@ class ParquetDictionariesSuite extends AnyFunSuite with SharedSession {
     body(target, files(target).head)
   }
 
-  private def counted(file: FileStatus, groups: Int = 8): FileDistinct =
-    ParquetDictionaries.read(file, new Configuration(), groups)
+  /** All columns of some row groups. */
+  private def counted(
+      file: FileStatus,
+      groups: Seq[Int] = Seq(0),
+      columns: Option[Seq[String]] = None,
+      deadline: Long = Long.MaxValue,
+      conf: Configuration = new Configuration()
+  ): Map[String, Seq[ChunkCount]] = {
+    val names = columns.getOrElse(
+      ParquetFooters.read(file, new Configuration()).columns.keys.toSeq
+    )
+    val found = mutable.Map.empty[String, Seq[ChunkCount]].withDefaultValue(Nil)
+    ParquetDictionaries.read(file, conf, groups.map(DistinctRequest(_, names)), deadline) {
+      (_, name, count) => found(name) = found(name) :+ count
+    }
+    found.toMap
+  }
+
+  private def distinct(count: ChunkCount): ChunkDistinct = count match {
+    case ChunkCount.Counted(found) => found
+    case other => fail(s"not counted: $other")
+  }
 
   test("counts what Spark counts, for every flat type that has a dictionary") {
     withColumns(20000)(
@@ -48,27 +69,24 @@ class ParquetDictionariesSuite extends AnyFunSuite with SharedSession {
       "date_add(date'2020-01-01', cast(id % 365 AS int)) AS dt",
       "timestamp_micros(id % 60) AS ts"
     ) { (folder, file) =>
-      val group = counted(file).groups match {
-        case Seq(only) => only
-        case other => fail(s"one row group expected: $other")
-      }
+      val group = counted(file).view.mapValues(chunks => distinct(chunks.head)).toMap
       val df = spark.read.parquet(folder.toString)
-      assert(group.counted.keySet == df.columns.map(_.toLowerCase).toSet)
+      assert(group.keySet == df.columns.map(_.toLowerCase).toSet)
       df.columns.foreach { name =>
         val truth = df.selectExpr(s"count(DISTINCT $name)", s"count($name)").head()
-        val found = group.counted(name.toLowerCase)
+        val found = group(name.toLowerCase)
         assert(found.values == truth.getLong(0), name)
         assert(found.rows == truth.getLong(1), name)
       }
-      assert(group.counted("i").min.contains(0.0) && group.counted("i").max.contains(99.0))
+      assert(group("i").min.contains(0.0) && group("i").max.contains(99.0))
     }
   }
 
   test("says nothing of columns whose pages are not all dictionary-encoded, or have no dictionary") {
     withColumns(200000)("id AS key", "id % 2 = 0 AS flag", "uuid() AS text") { (_, file) =>
-      val group = counted(file).groups.head
-      assert(group.counted.isEmpty && group.unknown == Set("key", "flag", "text"))
-      assert(FileDistinct.merge(Seq(counted(file))).isEmpty)
+      val group = counted(file)
+      assert(group == Seq("key", "flag", "text").map(_ -> Seq(ChunkCount.Unknown)).toMap)
+      assert(ChunkCount.merge(group).isEmpty)
     }
   }
 
@@ -79,10 +97,10 @@ class ParquetDictionariesSuite extends AnyFunSuite with SharedSession {
       "cast(null AS int) AS nothing",
       "id % 3 AS k"
     ) { (_, file) =>
-      val group = counted(file).groups.head
-      assert(group.counted.keySet == Set("k"))
-      assert(group.unknown.isEmpty && group.empty == Set("nothing"))
-      assert(FileDistinct.merge(Seq(counted(file))).keySet == Set("k"))
+      val group = counted(file)
+      assert(group("list") == Seq(ChunkCount.Unknown) && group("pair") == Seq(ChunkCount.Unknown))
+      assert(group("nothing") == Seq(ChunkCount.Empty))
+      assert(ChunkCount.merge(group).keySet == Set("k"))
     }
   }
 
@@ -93,23 +111,68 @@ class ParquetDictionariesSuite extends AnyFunSuite with SharedSession {
     ) { (_, file) =>
       val footer = ParquetFooters.read(file, new Configuration())
       assert(footer.groups.size > 10 && footer.groups.sum == 40000)
-      val found = counted(file, groups = 4)
-      assert(found.groups.size == 4)
-      assert(found.groups.forall(_.counted("k").values == 10))
-      val merged = FileDistinct.merge(Seq(found))
+      val found = counted(file, groups = (0 until 4).map(_ * footer.groups.size / 4))
+      assert(found("k").map(distinct(_).values) == Seq.fill(4)(10.0))
+      val merged = ChunkCount.merge(found)
       assert(merged("sorted").map(_.min).distinct.size == 4)
+    }
+  }
+
+  private def requests[A](body: => A): (Int, Int) = {
+    CountedFileSystem.seeks.set(0)
+    CountedFileSystem.ranges.set(0)
+    body
+    (CountedFileSystem.seeks.get, CountedFileSystem.ranges.get)
+  }
+
+  test("headers that lie close together are read at once, and only those of columns asked for") {
+    withColumns(200)((0 until 300).map(i => s"id % ${i % 50 + 2} AS c$i"): _*) { (_, local) =>
+      val (file, conf) = (CountedFileSystem.of(local), CountedFileSystem.configuration())
+      ParquetFooters.read(file, conf)
+      val names = Seq("c10", "c11", "c12", "c90")
+      val made = requests {
+        val found = counted(file, columns = Some(names), conf = conf)
+        assert(found.keySet == names.toSet)
+        assert(names.map(name => distinct(found(name).head).values) == Seq(12.0, 13.0, 14.0, 42.0))
+      }
+      assert(made == ((1, 0)))
+    }
+  }
+
+  test("headers far apart are asked for together where the store can do that") {
+    val columns =
+      (0 until 4).map(i => s"concat('a common prefix ', abs(hash(id, $i)) % 3000) AS c$i")
+    withColumns(300000)(columns: _*) { (folder, local) =>
+      val (file, conf) = (CountedFileSystem.of(local), CountedFileSystem.configuration())
+      ParquetFooters.read(file, conf)
+      val made = requests {
+        val found = counted(file, conf = conf)
+        val df = spark.read.parquet(folder.toString)
+        found.foreach { case (name, chunks) =>
+          assert(distinct(chunks.head).values == df.select(name).distinct().count(), name)
+        }
+        assert(found.size == 4)
+      }
+      assert(made == ((0, 4)))
+    }
+  }
+
+  test("nothing is read after the deadline") {
+    withColumns(1000)("id % 3 AS a", "id % 4 AS b") { (_, file) =>
+      val late = counted(file, columns = Some(Seq("a")), deadline = System.nanoTime() - 1)
+      assert(late.isEmpty)
     }
   }
 
   test("a table of 2,000 columns") {
     withColumns(20)((0 until 2000).map(i => s"id % 3 AS c$i"): _*) { (_, file) =>
-      val group = counted(file).groups.head
-      assert(group.counted.size == 2000 && group.counted("c1999").values == 3)
+      val group = counted(file)
+      assert(group.size == 2000 && group.values.forall(c => distinct(c.head).values == 3))
     }
   }
 
   test("an empty file has no row groups") {
-    withColumns(0)("id")((_, file) => assert(counted(file).groups.isEmpty))
+    withColumns(0)("id")((_, file) => assert(counted(file, groups = Nil).isEmpty))
   }
 
   Seq[(String, Path => Unit)](
@@ -119,7 +182,7 @@ class ParquetDictionariesSuite extends AnyFunSuite with SharedSession {
     test(s"a $name file raises, and the store goes on without its counts") {
       withColumns(1000)("id % 3 AS k") { (_, file) =>
         damage(Path.of(file.getPath.toUri))
-        val _ = intercept[Exception](counted(file))
+        val _ = intercept[Exception](counted(file, columns = Some(Seq("k"))))
       }
     }
   }
@@ -140,7 +203,8 @@ class ParquetDictionariesSuite extends AnyFunSuite with SharedSession {
         .parquet(target.toString)
       val answer = FooterStore.statistics(
         ParquetFooters,
-        files(target),
+        FileListing.of(files(target), 100),
+        Set("sorted", "same", "text"),
         new Configuration(),
         FooterLimits(maxFiles = 100, budgetMs = 60000, threads = 2, cacheMaxBytes = 1L << 20)
       )

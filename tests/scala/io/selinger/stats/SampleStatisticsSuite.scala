@@ -243,17 +243,28 @@ class SampleStatisticsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
-  Seq("csv", "orc").foreach { format =>
-    test(s"does not fire on $format") {
-      withFolder { folder =>
-        val target = folder.resolve("t").toString
-        spark.range(100).selectExpr("string(id) AS s").write.format(format).save(target)
-        val df = spark.read.format(format).load(target)
-        val named = df.toDF("s")
-        val plan = Plans.execution(named.where("s LIKE '%1%'")).optimizedPlan
-        PlanningPass.start()
-        LeafStatistics.estimator.estimate(plan)
-        assert(PlanningPass.current.informed(plan.collectLeaves().head).isEmpty)
+  test("does not fire on csv") {
+    withFolder { folder =>
+      val target = folder.resolve("t").toString
+      spark.range(100).selectExpr("string(id) AS s").write.csv(target)
+      val df = spark.read.csv(target).toDF("s")
+      val plan = Plans.execution(df.where("s LIKE '%1%'")).optimizedPlan
+      PlanningPass.start()
+      LeafStatistics.estimator.estimate(plan)
+      assert(PlanningPass.current.informed(plan.collectLeaves().head).isEmpty)
+    }
+  }
+
+  Seq(false, true).foreach { v2 =>
+    test(s"of ORC files the same${if (v2) ", through DataSource V2" else ""}") {
+      withConf("spark.sql.sources.useV1SourceList" -> (if (v2) "" else "orc")) {
+        withFolder { folder =>
+          val target = folder.resolve("t").toString
+          withTable(_.write.orc(target))
+          val df = spark.read.orc(target).where("text LIKE '%special%'")
+          assertNear(df, 1.3)
+          assert(decision(df).exists(_.reason == Reason.PredicatesSampled))
+        }
       }
     }
   }

@@ -2,8 +2,7 @@ package io.selinger.stats
 
 import io.selinger.stats.sketch.Roots
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileStatus, Path}
-import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.expressions.{
   Attribute,
   AttributeSet,
@@ -19,6 +18,7 @@ import org.apache.spark.sql.execution.datasources.{
   FileIndex,
   HadoopFsRelation,
   LogicalRelation,
+  PartitionDirectory,
   PartitioningAwareFileIndex
 }
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
@@ -36,7 +36,7 @@ final case class FileRelation(
     plan: LogicalPlan,
     reader: FooterReader,
     partitionSchema: StructType,
-    private val index: FileIndex,
+    private val index: PartitioningAwareFileIndex,
     private val pushedFilters: Seq[Expression],
     private val options: Map[String, String]
 ) {
@@ -73,11 +73,40 @@ final case class FileRelation(
       }
     }
 
-  /** The partitions that remain under `filters` (see [[partitionFilters]]): values and files. */
-  def partitions(filters: Seq[Expression]): Seq[(InternalRow, Seq[FileStatus])] =
-    index.listFiles(pushedFilters ++ filters, Nil).map(part =>
-      (part.values, part.files.map(_.fileStatus))
-    )
+  /**
+   * The files of those partitions that remain under `filters` (see [[partitionFilters]]).
+   *
+   * @param most files whose footers are to be read
+   */
+  def listing(filters: Seq[Expression], most: Int): FileListing = {
+    val all = pushedFilters ++ filters
+    FileListings.of(index, all, most) {
+      val partitions = index.listFiles(all, Nil)
+      FileListing
+        .of(partitions.view.flatMap(_.files.iterator.map(_.fileStatus)), most)
+        .copy(partitions = columnsOf(partitions))
+    }
+  }
+
+  /** Partition columns are in no file; the listing has all their values, and bytes for rows. */
+  private def columnsOf(partitions: Seq[PartitionDirectory]): Map[String, ColumnStatistics] =
+    if (partitionSchema.isEmpty) Map.empty
+    else {
+      val bytes = partitions.map(_.files.iterator.map(_.fileStatus.getLen.toDouble).sum)
+      val total = bytes.sum
+      partitionSchema.fields.toSeq.zipWithIndex.map { case (field, i) =>
+        val values = partitions.map(_.values.get(i, field.dataType))
+        val known = values.filter(_ != null)
+        val axis = known.flatMap(NumericAxis.of(_, field.dataType))
+        val nullBytes = values.zip(bytes).collect { case (null, size) => size }.sum
+        FooterReader.columnName(field.name) -> ColumnStatistics(
+          nullFraction = Option.when(total > 0)(nullBytes / total),
+          min = axis.minOption,
+          max = axis.maxOption,
+          distinct = Some(known.distinct.size.toDouble)
+        )
+      }.toMap
+    }
 
   def hadoop: Configuration =
     SparkSession.active.sessionState.newHadoopConfWithOptions(options)
@@ -111,7 +140,7 @@ object FileRelation {
     case _ => None
   }
 
-  private def listed(index: FileIndex): Option[FileIndex] = index match {
+  private def listed(index: FileIndex): Option[PartitioningAwareFileIndex] = index match {
     case known: PartitioningAwareFileIndex => Some(known)
     case _ => None
   }

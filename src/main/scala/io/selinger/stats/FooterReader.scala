@@ -21,13 +21,26 @@ trait FooterReader {
 trait DistinctReader {
 
   /**
-   * Exact numbers of distinct values in some row groups at even distances.
+   * Exact numbers of distinct values of some columns in some row groups, one after the other until
+   * `deadline` (on the clock of `System.nanoTime`).
    *
-   * @param groups how many row groups at most
+   * @param requests at most one for a row group
+   * @param answer takes each column of each row group as soon as it is known
    * @throws java.io.IOException or a format's own error, where the file cannot be read
    */
-  def read(file: FileStatus, hadoop: Configuration, groups: Int): FileDistinct
+  def read(
+      file: FileStatus,
+      hadoop: Configuration,
+      requests: Seq[DistinctRequest],
+      deadline: Long
+  )(answer: (Int, String, ChunkCount) => Unit): Unit
 }
+
+/**
+ * @param index of a row group in its file
+ * @param columns wanted of it, by lower-case name
+ */
+final case class DistinctRequest(index: Int, columns: Seq[String])
 
 object FooterReader {
 

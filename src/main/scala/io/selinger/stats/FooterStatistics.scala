@@ -2,8 +2,6 @@ package io.selinger.stats
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core._
-import org.apache.hadoop.fs.FileStatus
-import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Expression
 
 /** Statistics of file scans from their footers: the rule `readFooterStatistics`. */
@@ -17,16 +15,25 @@ object FooterStatistics {
    */
   def of(relation: FileRelation, predicates: Seq[Expression]): Option[RelationStatistics] =
     Guard.value[Option[RelationStatistics]](info, SelingerConf.switches, None) {
-      val partitions = relation.partitions(relation.partitionFilters(predicates))
-      val files = partitions.flatMap(_._2)
-      val answer = FooterStore.statistics(relation.reader, files, relation.hadoop, limits)
+      val bounds = limits
+      val listing = relation.listing(relation.partitionFilters(predicates), bounds.maxFiles)
+      val columns = asked(relation, predicates)
+      val answer =
+        FooterStore.statistics(relation.reader, listing, columns, relation.hadoop, bounds)
       record(relation, answer)
       answer.statistics.map { statistics =>
-        statistics.copy(columns =
-          withDistinct(relation, statistics) ++ partitionColumns(relation, partitions)
-        )
+        statistics.copy(columns = withDistinct(relation, statistics) ++ listing.partitions)
       }
     }
+
+  /** Columns whose distinct values matter: those that the plan joins, groups by or filters on. */
+  private def asked(relation: FileRelation, predicates: Seq[Expression]): Set[String] = {
+    val mentioned = KeyColumns.mentioned ++ predicates.flatMap(_.references).map(_.exprId)
+    relation.plan.output.iterator
+      .filter(column => mentioned(column.exprId))
+      .map(column => FooterReader.columnName(column.name))
+      .toSet
+  }
 
   /** The columns that a query can ask for, with the distinct values that follow from all parts. */
   private def withDistinct(
@@ -52,26 +59,6 @@ object FooterStatistics {
 
   private def remainingMs: Long =
     math.max(0L, SelingerConf.PLANNING_BUDGET_MS.value - PlanningPass.current.usedMs.toLong)
-
-  /** Partition columns are in no file; the listing has all their values, and bytes for rows. */
-  private def partitionColumns(
-      relation: FileRelation,
-      partitions: Seq[(InternalRow, Seq[FileStatus])]
-  ): Map[String, ColumnStatistics] = {
-    val bytes = partitions.map(_._2.map(_.getLen.toDouble).sum)
-    relation.partitionSchema.fields.toSeq.zipWithIndex.map { case (field, i) =>
-      val values = partitions.map { case (row, _) => row.get(i, field.dataType) }
-      val known = values.filter(_ != null)
-      val axis = known.flatMap(NumericAxis.of(_, field.dataType))
-      val nullBytes = values.zip(bytes).collect { case (null, size) => size }.sum
-      FooterReader.columnName(field.name) -> ColumnStatistics(
-        nullFraction = Option.when(bytes.sum > 0)(nullBytes / bytes.sum),
-        min = axis.minOption,
-        max = axis.maxOption,
-        distinct = Some(known.distinct.size.toDouble)
-      )
-    }.toMap
-  }
 
   private def record(relation: FileRelation, answer: FooterAnswer): Unit = {
     val reason = answer.statistics match {

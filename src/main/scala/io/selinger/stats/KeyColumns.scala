@@ -3,39 +3,73 @@ package io.selinger.stats
 import io.selinger.core.PlanningPass
 import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, ExprId, Expression}
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
 /**
- * The columns that a plan joins or groups by. A leaf cannot know them, and how many values these
- * have matters most.
+ * The columns that a plan joins, groups by or filters on. A leaf cannot know them, and how many
+ * values these have matters most.
  */
 object KeyColumns {
 
-  private final case class Keys(ids: Set[ExprId])
+  /**
+   * @param keys of joins and groups
+   * @param mentioned these, and the columns of predicates, partitions and distinct rows
+   */
+  private[stats] final case class Columns(keys: Set[ExprId], mentioned: Set[ExprId])
 
   /** Remembers those of the plan that is about to be planned. */
   def note(root: LogicalPlan): Unit = {
-    PlanningPass.current.note(this, Keys(of(root)))
+    PlanningPass.current.note(this, of(root))
     UsedColumns.note(root)
   }
 
-  /** Those of the plan that is being planned. */
-  def current: Set[ExprId] = PlanningPass.current.noted[Keys](this).fold(Set.empty[ExprId])(_.ids)
+  /** Keys of the plan that is being planned. */
+  def current: Set[ExprId] = noted.keys
 
-  private[stats] def of(root: LogicalPlan): Set[ExprId] = {
+  /** All columns of the plan that is being planned whose number of values says something. */
+  def mentioned: Set[ExprId] = noted.mentioned
+
+  private def noted: Columns =
+    PlanningPass.current.noted[Columns](this).getOrElse(Columns(Set.empty, Set.empty))
+
+  private[stats] def of(root: LogicalPlan): Columns = {
     val plans = everything(root)
     val keys = plans.flatMap {
       case ExtractEquiJoinKeys(_, left, right, _, _, _, _, _) => left ++ right
       case aggregate: Aggregate => aggregate.groupingExpressions
       case _ => Nil
     }
-    val renamed = plans.iterator
-      .filterNot(_.isInstanceOf[Join])
-      .flatMap(_.expressions)
-      .flatMap(_.collect { case alias @ Alias(child, _) => alias.exprId -> ids(child) })
-      .toMap
-    sources(keys.flatMap(ids).toSet, renamed)
+    val others = plans.flatMap {
+      case Filter(condition, _) => Seq(condition)
+      case join: Join => join.condition.toSeq
+      case window: Window => window.partitionSpec
+      case limit: WindowGroupLimit => limit.partitionSpec
+      case Distinct(child) => child.output
+      case _ => Nil
+    }
+    val computed = plans.flatMap(computedFrom).groupMapReduce(_._1)(_._2)(_ ++ _)
+    Columns(
+      sources(keys.flatMap(ids).toSet, computed),
+      sources((keys ++ others).flatMap(ids).toSet, computed)
+    )
+  }
+
+  /** What an operator computes, from what. */
+  private def computedFrom(plan: LogicalPlan): Seq[(ExprId, Set[ExprId])] = plan match {
+    case _: Join | _: Filter => Nil
+    case union: Union =>
+      union.output.zipWithIndex.map { case (column, i) =>
+        column.exprId -> union.children.map(_.output(i).exprId).toSet
+      }
+    case expand: Expand =>
+      expand.output.zipWithIndex.map { case (column, i) =>
+        column.exprId -> expand.projections.flatMap(list => ids(list(i))).toSet
+      }
+    case other =>
+      other.expressions.flatMap(_.collect { case alias @ Alias(child, _) =>
+        alias.exprId -> ids(child)
+      })
   }
 
   private def everything(plan: LogicalPlan): Seq[LogicalPlan] = plan.collect {
@@ -47,8 +81,8 @@ object KeyColumns {
     expression.references.iterator.map((attribute: Attribute) => attribute.exprId).toSet
 
   /** With the columns that these are computed from, however often they are renamed. */
-  private def sources(found: Set[ExprId], renamed: Map[ExprId, Set[ExprId]]): Set[ExprId] = {
-    val more = found ++ found.flatMap(id => renamed.getOrElse(id, Set.empty[ExprId]))
-    if (more.size == found.size) found else sources(more, renamed)
+  private def sources(found: Set[ExprId], computed: Map[ExprId, Set[ExprId]]): Set[ExprId] = {
+    val more = found ++ found.flatMap(id => computed.getOrElse(id, Set.empty[ExprId]))
+    if (more.size == found.size) found else sources(more, computed)
   }
 }

@@ -17,6 +17,7 @@ import org.apache.orc.{
   TimestampColumnStatistics,
   TypeDescription
 }
+import scala.collection.immutable.ArraySeq
 import scala.jdk.CollectionConverters._
 
 /** Reads the footer of one ORC file. */
@@ -37,10 +38,15 @@ object OrcFooters extends FooterReader {
         columns.collect {
           case (name, child) if child.getId < statistics.length =>
             FooterReader.columnName(name) -> column(reader, child, statistics(child.getId))
-        }.toMap
+        }.toMap,
+        ArraySeq.from(reader.getStripes.asScala.map(_.getNumberOfRows))
       )
     } finally reader.close()
   }
+
+  override def samples: Option[SampleReader] = Some(OrcSamples)
+
+  override def dictionaries: Option[DistinctReader] = Some(OrcDictionaries)
 
   private def column(reader: Reader, kind: TypeDescription, stats: OrcStatistics): ColumnFooter = {
     val (rows, values) = (reader.getNumberOfRows, stats.getNumberOfValues)

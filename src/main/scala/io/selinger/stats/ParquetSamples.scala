@@ -18,8 +18,6 @@ import org.apache.spark.sql.execution.datasources.DataSourceUtils
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
-import org.apache.spark.unsafe.types.UTF8String
-import scala.collection.immutable.ArraySeq
 import scala.jdk.CollectionConverters._
 import scala.util.Try
 import scala.util.hashing.byteswap32
@@ -176,12 +174,12 @@ object ParquetSamples extends SampleReader {
         root.start()
         if (column.getCurrentDefinitionLevel == present) column.writeCurrentValueToConverter()
         root.end()
-        found(i) = owned(materializer.getCurrentRecord.get(0, field.dataType))
+        found(i) = SampledChunk.owned(materializer.getCurrentRecord.get(0, field.dataType))
         column.consume()
         at += 1
         i += 1
       }
-      SampledChunk(ArraySeq.unsafeWrapArray(found), covered, found.iterator.map(bytesOf).sum)
+      SampledChunk.of(found, covered)
     }
   }
 
@@ -199,21 +197,6 @@ object ParquetSamples extends SampleReader {
         override def getCompressedPageSize(page: Int): Int = 0
       }
     )
-  }
-
-  /** A value that does not change when the reader goes on. */
-  private def owned(value: Any): Any = value match {
-    case text: UTF8String => text.copy()
-    case bytes: Array[Byte] => bytes.clone()
-    case other => other
-  }
-
-  private def bytesOf(value: Any): Long = value match {
-    case null => 8L
-    case text: UTF8String => 64L + text.numBytes
-    case bytes: Array[Byte] => 32L + bytes.length
-    case _: Decimal => 64L
-    case _ => 24L
   }
 
   /** Settings that Spark's converters look up in Hadoop's configuration. */

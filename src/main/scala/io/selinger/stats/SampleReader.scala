@@ -3,6 +3,8 @@ package io.selinger.stats
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+import scala.collection.immutable.ArraySeq
 
 /**
  * What is wanted of one row group of a file.
@@ -21,6 +23,27 @@ final case class ChunkRequest(index: Int, rows: Int, window: Long, column: Struc
  * @param bytes of driver memory, about
  */
 final case class SampledChunk(values: IndexedSeq[Any], covered: Long, bytes: Long)
+
+object SampledChunk {
+
+  def of(values: Array[Any], covered: Long): SampledChunk =
+    SampledChunk(ArraySeq.unsafeWrapArray(values), covered, values.iterator.map(bytesOf).sum)
+
+  /** A value that does not change when the reader goes on. */
+  def owned(value: Any): Any = value match {
+    case text: UTF8String => text.copy()
+    case bytes: Array[Byte] => bytes.clone()
+    case other => other
+  }
+
+  private def bytesOf(value: Any): Long = value match {
+    case null => 8L
+    case text: UTF8String => 64L + text.numBytes
+    case bytes: Array[Byte] => 32L + bytes.length
+    case _: Decimal => 64L
+    case _ => 24L
+  }
+}
 
 /** Reads single rows out of a file format's row groups. */
 trait SampleReader {

@@ -45,7 +45,8 @@ final case class FrequentValue(value: Any, share: Double)
  * @param rows of all files that a scan without filters reads
  * @param bound rows that it cannot exceed; only where every row was counted
  * @param columns by lower-case name
- * @param dictionaries distinct values of some chunks of columns, by lower-case name
+ * @param dictionaries distinct values of some chunks of those columns that were asked for, by
+ *   lower-case name
  * @param groups row groups that a sample is taken from
  * @param keys sketches of all values of a column, by lower-case name, where they were collected
  * @param sample rows that were collected, of all files; takes the place of reading some
@@ -95,32 +96,24 @@ final case class ChunkDistinct(
     max: Option[Double]
 )
 
-/**
- * What is known of distinct values in one row group, by lower-case name of the column.
- *
- * @param unknown columns that have values which nobody counted
- * @param empty columns of nulls only
- */
-final case class GroupDistinct(
-    counted: Map[String, ChunkDistinct],
-    unknown: Set[String],
-    empty: Set[String]
-)
+/** What a file says of the distinct values of one column in one row group. */
+sealed abstract class ChunkCount
 
-/** What is known of distinct values in some row groups of a file. */
-final case class FileDistinct(groups: Seq[GroupDistinct])
+object ChunkCount {
+  final case class Counted(distinct: ChunkDistinct) extends ChunkCount
 
-object FileDistinct {
+  /** There are values, and nobody counted them. */
+  case object Unknown extends ChunkCount
+
+  /** There are only nulls. */
+  case object Empty extends ChunkCount
 
   /** The counts of those columns that were counted wherever they have values. */
-  def merge(files: Seq[FileDistinct]): Map[String, Seq[ChunkDistinct]] = {
-    val groups = files.flatMap(_.groups)
-    val names = groups.iterator.flatMap(_.counted.keysIterator).toSet
-    names.iterator.flatMap { name =>
-      val known = groups.filterNot(_.empty(name)).map(_.counted.get(name))
-      if (known.forall(_.isDefined)) Some(name -> known.flatten) else None
-    }.toMap
-  }
+  def merge(chunks: Map[String, Seq[ChunkCount]]): Map[String, Seq[ChunkDistinct]] =
+    chunks.collect {
+      case (name, counts) if !counts.contains(Unknown) =>
+        name -> counts.collect { case Counted(distinct) => distinct }
+    }.filter(_._2.nonEmpty)
 }
 
 /** The footers of a relation's files taken together. */
@@ -134,14 +127,18 @@ object FooterMerge {
    * then the result counts as sampled and bounds nothing. `None` where no footer was read of files
    * that hold something.
    */
-  def merge(files: Seq[File]): Option[RelationStatistics] = {
-    val read = files.flatMap(_.footer)
-    val complete = read.size == files.size
-    val readBytes = files.collect { case File(bytes, Some(_)) => bytes.toDouble }.sum
+  def merge(files: Seq[File]): Option[RelationStatistics] =
+    merge(files.filter(_.footer.isDefined), files.size, files.map(_.bytes.toDouble).sum)
+
+  /** The same of `files` files of `bytes` bytes, of which those with a footer are `known`. */
+  def merge(known: Seq[File], files: Int, bytes: Double): Option[RelationStatistics] = {
+    val read = known.flatMap(_.footer)
+    val complete = read.size == files
+    val readBytes = known.map(_.bytes.toDouble).sum
     if (!complete && readBytes <= 0) None
     else {
       val counted = read.map(_.rows.toDouble).sum
-      val scale = if (complete) 1.0 else files.map(_.bytes.toDouble).sum / readBytes
+      val scale = if (complete) 1.0 else bytes / readBytes
       val origin = if (complete) Origin.Exact else Origin.Sampled
       val names = read.iterator.flatMap(_.columns.keysIterator).toSet
       Some(

@@ -23,6 +23,7 @@ from selinger.errors import (
     NotLoaded,
     PySparkNotFound,
     SelingerError,
+    StatisticsUnusable,
     UnknownSetting,
     UnsupportedSpark,
 )
@@ -39,6 +40,14 @@ from selinger.session import (
     rules,
     settings,
     status,
+)
+from selinger.transfer import (
+    Relation,
+    Relations,
+    export_stats,
+    forget_imported,
+    import_stats,
+    imported_stats,
 )
 
 __all__ = [
@@ -57,12 +66,15 @@ __all__ = [
     "NotLoaded",
     "Number",
     "PySparkNotFound",
+    "Relation",
+    "Relations",
     "Rule",
     "Rules",
     "SelingerError",
     "Setting",
     "Settings",
     "Side",
+    "StatisticsUnusable",
     "Status",
     "UnknownSetting",
     "UnsupportedSpark",
@@ -70,6 +82,10 @@ __all__ = [
     "configure",
     "disabled",
     "explain",
+    "export_stats",
+    "forget_imported",
+    "import_stats",
+    "imported_stats",
     "jar_path",
     "rules",
     "settings",

@@ -155,6 +155,17 @@ object SelingerConf {
     "bytes"
   )
 
+  val EXPORT_BUDGET_MS: Setting[Long] = Setting(
+    ConfEntry.count(
+      key("stats.exportBudgetMs"),
+      10000L,
+      "Time to read footers and samples of one relation while its statistics are exported. What " +
+        "has not arrived by then is left out of the file."
+    ),
+    "statistics",
+    "ms"
+  )
+
   // ---- joins --------------------------------------------------------------------------------
 
   val BROADCAST_MAX_BYTES: Setting[Long] = Setting(
@@ -260,6 +271,51 @@ object SelingerConf {
     "share"
   )
 
+  // ---- simulated cluster --------------------------------------------------------------------
+
+  private val simulation = " For planning from imported statistics; 0: as the session has it."
+
+  val CLUSTER_CORES: Setting[Long] = Setting(
+    ConfEntry.amount(
+      key("cluster.cores"),
+      0L,
+      "Cores of all executors together that costs are computed for." + simulation
+    ),
+    "simulated cluster",
+    "count"
+  )
+
+  val CLUSTER_EXECUTORS: Setting[Long] = Setting(
+    ConfEntry.amount(
+      key("cluster.executors"),
+      0L,
+      "Executors that these cores are spread over. Without it, each has as many cores as in the " +
+        "session's own cluster." + simulation
+    ),
+    "simulated cluster",
+    "count"
+  )
+
+  val CLUSTER_EXECUTOR_MEMORY: Setting[Long] = Setting(
+    ConfEntry.bytes(
+      key("cluster.executorMemoryBytes"),
+      0L,
+      "Heap of one executor that memory limits are computed for." + simulation
+    ),
+    "simulated cluster",
+    "bytes"
+  )
+
+  val CLUSTER_DRIVER_MEMORY: Setting[Long] = Setting(
+    ConfEntry.bytes(
+      key("cluster.driverMemoryBytes"),
+      0L,
+      "Heap of the driver that memory limits are computed for." + simulation
+    ),
+    "simulated cluster",
+    "bytes"
+  )
+
   // ---- rules --------------------------------------------------------------------------------
 
   val READ_FOOTER_STATISTICS: RuleInfo = RuleInfo(
@@ -278,6 +334,13 @@ object SelingerConf {
       "files, and evaluates the predicates on them."
   )
 
+  val USE_IMPORTED_STATISTICS: RuleInfo = RuleInfo(
+    "useImportedStatistics",
+    "statistics",
+    "on demand, while a plan's size is estimated",
+    "Takes the statistics of imported relations from the file that they were imported from."
+  )
+
   val SELECT_JOIN_OPERATOR: RuleInfo = RuleInfo(
     "selectJoinOperator",
     "strategy",
@@ -294,7 +357,13 @@ object SelingerConf {
   )
 
   val rules: Seq[RuleInfo] =
-    Seq(READ_FOOTER_STATISTICS, SAMPLE_PREDICATES, REORDER_JOINS, SELECT_JOIN_OPERATOR)
+    Seq(
+      READ_FOOTER_STATISTICS,
+      SAMPLE_PREDICATES,
+      USE_IMPORTED_STATISTICS,
+      REORDER_JOINS,
+      SELECT_JOIN_OPERATOR
+    )
 
   private val ruleSwitches: Map[String, Setting[Boolean]] = rules.map { rule =>
     rule.id -> Setting(
@@ -317,6 +386,7 @@ object SelingerConf {
     SAMPLING_BUDGET_MS,
     SAMPLING_MAX_ROWS,
     SAMPLING_CACHE_MAX_BYTES,
+    EXPORT_BUDGET_MS,
     BROADCAST_MAX_BYTES,
     BROADCAST_TOTAL_SHARE,
     HASH_MEMORY_SHARE,
@@ -324,7 +394,11 @@ object SelingerConf {
     JOIN_MIN_GAIN,
     ORDER_MIN_GAIN,
     ORDER_MAX_PAIRS,
-    CBO_WEIGHT
+    CBO_WEIGHT,
+    CLUSTER_CORES,
+    CLUSTER_EXECUTORS,
+    CLUSTER_EXECUTOR_MEMORY,
+    CLUSTER_DRIVER_MEMORY
   ) ++ rules.map(rule => ruleSwitches(rule.id))
 
   /** The session's switches, read anew at every call. */

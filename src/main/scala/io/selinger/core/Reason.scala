@@ -125,6 +125,11 @@ object Reason {
         "SAMPLE_UNAVAILABLE",
         "no predicate could be evaluated on a sample within the limits, so formulas estimate them"
       )
+  case object StatisticsImported
+      extends Reason(
+        "STATISTICS_IMPORTED",
+        "the numbers come from an imported file of statistics, and not from the data"
+      )
 
   /** Every reason, for the generated documentation; a test compares it with the sealed family. */
   val all: Seq[Reason] = Seq(
@@ -156,7 +161,8 @@ object Reason {
     MayRaise,
     PredicatesSampled,
     ColumnsSampled,
-    SampleUnavailable
+    SampleUnavailable,
+    StatisticsImported
   )
 }
 

@@ -10,9 +10,9 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /**
- * What is known of a plan's leaves, best source first: rows that exist already (local relations,
- * ranges, finished query stages, loaded caches), file footers with a sample of the rows, and what
- * Spark's own statistics hold.
+ * What is known of a plan's leaves, best source first: imported statistics, which count instead of
+ * all others; rows that exist already (local relations, ranges, finished query stages, loaded
+ * caches), file footers with a sample of the rows, and what Spark's own statistics hold.
  */
 object LeafStatistics {
 
@@ -20,6 +20,16 @@ object LeafStatistics {
   val estimator: CardinalityEstimator = new CardinalityEstimator(of)
 
   def of(leaf: LeafNode, predicates: Seq[Expression]): Option[(PlanEstimate, Seq[Expression])] =
+    ImportedStatistics.of(leaf) match {
+      // There are no rows to try predicates on: formulas estimate them all.
+      case Some(imported) => Some((relationEstimate(leaf, imported), Nil))
+      case None => ofData(leaf, predicates)
+    }
+
+  private def ofData(
+      leaf: LeafNode,
+      predicates: Seq[Expression]
+  ): Option[(PlanEstimate, Seq[Expression])] =
     leaf match {
       case local: LocalRelation =>
         Some((PlanEstimate.exactly(local.data.size.toDouble, Origin.Exact), Nil))
@@ -85,13 +95,7 @@ object LeafStatistics {
   ): Option[(PlanEstimate, Seq[Expression])] =
     FooterStatistics.of(relation, predicates) match {
       case Some(statistics) =>
-        val estimate = PlanEstimate(
-          statistics.rows,
-          statistics.bound.getOrElse(statistics.rows.value * 2),
-          statistics.bound,
-          columnsOf(leaf.output, statistics),
-          nullsCounted = statistics.bound.isDefined
-        ).asRelation(leaf.output)
+        val estimate = relationEstimate(leaf, statistics)
         val partitions = relation.partitionFilters(predicates)
         SampleStatistics.of(relation, statistics, predicates) match {
           case Some(sample) =>
@@ -100,6 +104,16 @@ object LeafStatistics {
         }
       case None => sparkEstimate(leaf).map((_, Nil))
     }
+
+  /** A relation before any predicate. */
+  private def relationEstimate(leaf: LeafNode, statistics: RelationStatistics): PlanEstimate =
+    PlanEstimate(
+      statistics.rows,
+      statistics.bound.getOrElse(statistics.rows.value * 2),
+      statistics.bound,
+      columnsOf(leaf.output, statistics),
+      nullsCounted = statistics.bound.isDefined
+    ).asRelation(leaf.output)
 
   private def columnsOf(
       output: Seq[Attribute],

@@ -12,13 +12,19 @@ import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
  */
 object KeyColumns {
 
-  private final case class Keys(ids: Set[ExprId])
+  private final case class Keys(ids: Set[ExprId], all: Boolean = false)
 
   /** Remembers those of the plan that is about to be planned. */
   def note(root: LogicalPlan): Unit = PlanningPass.current.note(this, Keys(of(root)))
 
   /** Those of the plan that is being planned. */
   def current: Set[ExprId] = PlanningPass.current.noted[Keys](this).fold(Set.empty[ExprId])(_.ids)
+
+  /** Asks for these columns in this pass, also for those whose values dictionaries count. */
+  def ask(ids: Set[ExprId]): Unit = PlanningPass.current.note(this, Keys(ids, all = true))
+
+  /** Whether values are wanted of columns that have been counted, too. */
+  def askedForAll: Boolean = PlanningPass.current.noted[Keys](this).exists(_.all)
 
   private[stats] def of(root: LogicalPlan): Set[ExprId] = {
     val plans = everything(root)

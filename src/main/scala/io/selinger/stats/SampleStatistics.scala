@@ -115,7 +115,9 @@ object SampleStatistics {
     private val keys: Seq[Attribute] = inFiles.valuesIterator
       .filter(column => keyIds(column.exprId))
       .filter(c =>
-        asked.nonEmpty || !statistics.dictionaries.contains(FooterReader.columnName(c.name))
+        asked.nonEmpty || KeyColumns.askedForAll || !statistics.dictionaries.contains(
+          FooterReader.columnName(c.name)
+        )
       )
       .toSeq
       .sortBy(_.exprId.id)

@@ -13,8 +13,12 @@ class ScaleStatisticsSuite extends AnyFunSuite {
   private def exact(value: Double) = Some(Quantity(value, Origin.Exact))
 
   private def column(distinct: Double, range: Option[(Double, Double)] = None, nulls: Double = 0) =
-    PortableColumn(exact(nulls), range.map(_._1).flatMap(exact), range.map(_._2).flatMap(exact),
-      exact(distinct))
+    PortableColumn(
+      exact(nulls),
+      range.map(_._1).flatMap(exact),
+      range.map(_._2).flatMap(exact),
+      exact(distinct)
+    )
 
   private def relation(name: String, rows: Double)(
       columns: (String, DataType, PortableColumn)*
@@ -147,9 +151,10 @@ class ScaleStatisticsSuite extends AnyFunSuite {
       val (some, factor) = cases.pureApply(Gen.Parameters.default, Seed(i.toLong))
       val named = some.zipWithIndex.map { case (r, n) => r.copy(name = s"r$n") }
       ScaleStatistics.scaled(named, _ => factor).foreach { r =>
-        val numbers = r.bytes +: (r.rows.map(_.value).toSeq ++ r.bound ++ r.columns.values.flatMap(c =>
-          Seq(c.min, c.max, c.distinct).flatten.map(_.value)
-        ))
+        val numbers =
+          r.bytes +: (r.rows.map(_.value).toSeq ++ r.bound ++ r.columns.values.flatMap(c =>
+            Seq(c.min, c.max, c.distinct).flatten.map(_.value)
+          ))
         assert(numbers.forall(n => !n.isNaN && !n.isInfinite && n >= 0), s"seed $i: $r")
         assert(r.rows.forall(rows => r.bound.forall(_ >= rows.value)), s"seed $i: $r")
       }

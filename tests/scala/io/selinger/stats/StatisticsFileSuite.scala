@@ -51,7 +51,9 @@ class StatisticsFileSuite extends AnyFunSuite {
         frequent = frequent("it's \"ä\"\n")
       ),
       "day" -> PortableColumn(frequent = frequent(java.time.LocalDate.of(2000, 2, 29))),
-      "at" -> PortableColumn(frequent = frequent(java.time.Instant.parse("1999-12-31T23:59:59.1Z"))),
+      "at" -> PortableColumn(frequent =
+        frequent(java.time.Instant.parse("1999-12-31T23:59:59.1Z"))
+      ),
       "price" -> PortableColumn(frequent =
         Seq(FrequentValue(Decimal(BigDecimal("-1.50"), 9, 2), 0.5))
       ),
@@ -78,9 +80,9 @@ class StatisticsFileSuite extends AnyFunSuite {
   private val mapper = new ObjectMapper()
 
   /** The file of `relation` after a change to its JSON. */
-  private def changed(change: ObjectNode => Unit): String = {
+  private def changed(change: ObjectNode => Any): String = {
     val root = mapper.readTree(render(relation)).asInstanceOf[ObjectNode]
-    change(root)
+    val _ = change(root)
     root.toString
   }
 
@@ -102,7 +104,14 @@ class StatisticsFileSuite extends AnyFunSuite {
 
   test("what is missing is not known") {
     val text = changed { root =>
-      Seq("columns", "rows", "files", "path", "partitionColumns", "source").foreach(first(root).remove)
+      Seq(
+        "columns",
+        "rows",
+        "files",
+        "path",
+        "partitionColumns",
+        "source"
+      ).foreach(first(root).remove)
     }
     val found = StatisticsFile.parse(text).head
     assert(found.columns.isEmpty && found.rows.isEmpty && found.statistics.isEmpty)
@@ -117,7 +126,7 @@ class StatisticsFileSuite extends AnyFunSuite {
   private def refused(text: String): String =
     intercept[IllegalArgumentException](StatisticsFile.parse(text)).getMessage
 
-  Seq[(String, ObjectNode => Unit, String)](
+  Seq[(String, ObjectNode => Any, String)](
     ("a newer version", _.put("version", 2), "version is 2"),
     ("no version", _.remove("version"), "version"),
     ("a version of nothing", _.put("version", "one"), "version"),
@@ -143,7 +152,9 @@ class StatisticsFileSuite extends AnyFunSuite {
     )
   ).foreach { case (what, change, named) =>
     test(s"refuses $what") {
-      assert(refused(changed { root => val _ = change(root) }).contains(named))
+      assert(refused(changed { root =>
+        val _ = change(root)
+      }).contains(named))
     }
   }
 

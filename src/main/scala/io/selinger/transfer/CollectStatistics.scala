@@ -8,7 +8,11 @@ import java.util.concurrent.TimeUnit
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 import org.apache.spark.sql.catalyst.plans.logical.LeafNode
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.{
+  CatalogFileIndex,
+  HadoopFsRelation,
+  LogicalRelation
+}
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2ScanRelation, FileScan}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{StructField, StructType}
@@ -24,9 +28,21 @@ object CollectStatistics {
 
   def of(session: SparkSession, where: String, name: Option[String]): PortableRelation = {
     val (found, df) = RelationNames.resolve(session, where)
-    val leaf = RelationNames.leafOf(df, where)
+    val leaf = listed(RelationNames.leafOf(df, where))
     val named = name.map(known => RelationNames.text(RelationNames.parts(session, known)))
     SQLConf.withExistingConf(settings(session))(of(leaf, named.getOrElse(found)))
+  }
+
+  /** Partitions of a catalog's table are listed when a query chooses among them; here it is asked. */
+  private def listed(leaf: LeafNode): LeafNode = leaf match {
+    case relation @ LogicalRelation(fs: HadoopFsRelation, _, _, _, _) =>
+      fs.location match {
+        case catalog: CatalogFileIndex =>
+          val files = fs.copy(location = catalog.filterPartitions(Nil))(fs.sparkSession)
+          relation.copy(relation = files)
+        case _ => relation
+      }
+    case other => other
   }
 
   /** The session's settings with the time that an export may take: nobody waits for a plan. */

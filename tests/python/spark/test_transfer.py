@@ -24,7 +24,9 @@ QUERY = (
 @pytest.fixture
 def data(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     """Give a folder with files of two relations that no session knows by name."""
-    spark.range(20_000).selectExpr("id % 500 AS k", "id AS v").write.parquet(str(tmp_path / "moves"))
+    spark.range(20_000).selectExpr("id % 500 AS k", "id AS v").write.parquet(
+        str(tmp_path / "moves")
+    )
     names = spark.range(500).selectExpr("id AS k", "concat('n', id) AS name")
     names.write.orc(str(tmp_path / "names"))
     yield tmp_path
@@ -57,7 +59,9 @@ def test_what_is_exported(spark: SparkSession, data: Path) -> None:
 
 def test_values_are_left_out(spark: SparkSession, data: Path) -> None:
     path, target = str(data / "skewed"), data / "skewed.json"
-    spark.range(20_000).selectExpr("if(id % 3 = 0, concat('r', id), 'secret') AS s").write.parquet(path)
+    spark.range(20_000).selectExpr("if(id % 3 = 0, concat('r', id), 'secret') AS s").write.parquet(
+        path
+    )
     selinger.export_stats(spark, path, target)
     assert "secret" in target.read_text(encoding="utf-8")
     selinger.export_stats(spark, path, target, values=False)
@@ -161,7 +165,9 @@ def test_a_table_with_data(spark: SparkSession, data: Path, file: Path) -> None:
         kinds = {r.name: r.kind for r in selinger.import_stats(spark, file, 10, override=True)}
         assert kinds == {"moves": "override", "names": "view"}
         assert spark.table("moves").count() == 20_000
-        facts = selinger.explain(spark.sql("SELECT * FROM moves a JOIN moves b USING (k)")).decisions
+        facts = selinger.explain(
+            spark.sql("SELECT * FROM moves a JOIN moves b USING (k)")
+        ).decisions
         assert any(d.reason == "STATISTICS_IMPORTED" for d in facts)
         assert {r.name for r in selinger.forget_imported(spark)} == {"moves", "names"}
         assert spark.table("moves").count() == 20_000

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from selinger._render import html_table, quantity, text_table
 from selinger.errors import StatisticsUnusable
@@ -309,22 +309,15 @@ def _scale(scale: float | Mapping[str, float]) -> float | dict[str, float]:
 
 def _write(target: Path, text: str) -> None:
     """Replace a file whole or not at all."""
-    handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    draft = target.with_name(f".{target.name}.{uuid4().hex}.tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
+        with draft.open("x", encoding="utf-8") as out:
             out.write(text)
-        Path(draft).chmod(0o666 & ~_umask())
-        Path(draft).replace(target)
+        draft.replace(target)
     except BaseException:
         with suppress(OSError):
-            Path(draft).unlink()
+            draft.unlink()
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _relations(rows: list[Row]) -> Relations:

@@ -179,7 +179,11 @@ class TransferSuite extends AnyFunSuite with SharedSession {
             query
           )
         }
-        session.sql(queries.head).explain()
+        Seq("simple", "extended", "formatted", "cost").foreach { mode =>
+          Console.withOut(new java.io.ByteArrayOutputStream) {
+            session.sql(queries.head).explain(mode)
+          }
+        }
       }
     }
   }
@@ -235,6 +239,23 @@ class TransferSuite extends AnyFunSuite with SharedSession {
       assert(call(session, "selinger_forget_imported").count() == 1)
       assert(listed.isEmpty && !session.catalog.tableExists("facts"))
       assert(ImportedStatistics.of(session) == ImportedStatistics.of(other))
+    }
+  }
+
+  test("a relation that a query reads twice is the same relation") {
+    val text = withConf(noSamples) {
+      Tables.register(spark)
+      exported("facts", "dims", """{"names": ["lake.facts", "dims"]}""")
+    }
+    elsewhere { session =>
+      val _ = imports(session, text)
+      Seq("lake.facts", "dims").foreach { name =>
+        val union = session.sql(
+          s"SELECT k, count(*) FROM $name GROUP BY k UNION ALL SELECT k, count(*) FROM $name GROUP BY k"
+        )
+        val parts = Plans.execution(union).optimizedPlan.children
+        assert(parts.size == 2 && parts.head.sameResult(parts.last), name)
+      }
     }
   }
 

@@ -47,14 +47,15 @@ final class ImportedFileIndex(val relation: PortableRelation) extends FileIndex 
     StructType(relation.schema.filterNot(field => partitions(field.name)))
   }
 
-  /** The relation as a session plans it; what is neither Parquet nor ORC is planned as Parquet. */
-  def toRelation(session: SparkSession): HadoopFsRelation = {
-    val format: FileFormat = relation.format match {
-      case "orc" => new OrcFileFormat
-      case _ => new ParquetFileFormat
-    }
-    HadoopFsRelation(this, partitionSchema, dataSchema, None, format, Map.empty)(session)
+  // What is neither Parquet nor ORC is planned as Parquet.
+  private val format: FileFormat = relation.format match {
+    case "orc" => new OrcFileFormat
+    case _ => new ParquetFileFormat
   }
+
+  /** The relation as a session plans it. */
+  def toRelation(session: SparkSession): HadoopFsRelation =
+    HadoopFsRelation(this, partitionSchema, dataSchema, None, format, Map.empty)(session)
 }
 
 object ImportedFileIndex {

@@ -14,7 +14,7 @@ final case class Imported(relation: PortableRelation, kind: String)
 /** Relations that a session plans by what a file says of them. Nothing of it outlives the session. */
 object ImportStatistics {
 
-  /** A driver's memory is not for sale: some kilobytes a relation. */
+  // Some kilobytes of the driver's memory each.
   private val mostRelations = 10000
 
   /**
@@ -34,9 +34,11 @@ object ImportStatistics {
   ): Seq[Imported] = synchronized {
     val scaled = ScaleStatistics.scaled(file, factorOf)
     val relations = chosen(session, scaled, tables)
-    if (relations.size > mostRelations) {
+    val names = (relations ++ list(session).map(_.relation)).map(known => keyOf(session, known.name))
+    if (names.distinct.size > mostRelations) {
       throw new IllegalArgumentException(
-        s"The file has ${relations.size} relations; a session takes $mostRelations: name some."
+        s"A session takes $mostRelations relations, and would have ${names.distinct.size}: " +
+          "name those that are wanted, or forget others."
       )
     }
     val (existing, absent) =

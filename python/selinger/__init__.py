@@ -33,6 +33,7 @@ from selinger.errors import (
     NotLoaded,
     PySparkNotFound,
     SelingerError,
+    StatisticsUnusable,
     UnknownSetting,
     UnsupportedSpark,
 )
@@ -49,6 +50,14 @@ from selinger.session import (
     rules,
     settings,
     status,
+)
+from selinger.transfer import (
+    Relation,
+    Relations,
+    export_stats,
+    forget_imported,
+    import_stats,
+    imported_stats,
 )
 
 __all__ = [
@@ -72,12 +81,15 @@ __all__ = [
     "NotLoaded",
     "Number",
     "PySparkNotFound",
+    "Relation",
+    "Relations",
     "Rule",
     "Rules",
     "SelingerError",
     "Setting",
     "Settings",
     "Side",
+    "StatisticsUnusable",
     "Status",
     "UnknownSetting",
     "UnsupportedSpark",
@@ -86,7 +98,11 @@ __all__ = [
     "configure",
     "disabled",
     "explain",
+    "export_stats",
     "forget",
+    "forget_imported",
+    "import_stats",
+    "imported_stats",
     "jar_path",
     "rules",
     "settings",

@@ -1,4 +1,8 @@
-"""The command line: ``selinger jar | conf | doctor | compare | analyze | stats | forget``."""
+"""
+The command line.
+
+``selinger jar | conf | doctor | compare | explain | analyze | stats | forget | export-stats``.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,10 @@ from typing import TYPE_CHECKING
 from selinger.collect import analyze, forget, stats
 from selinger.doctor import checks
 from selinger.errors import SelingerError
+from selinger.explain import explain
 from selinger.install import configure, jar_path, spark_conf
 from selinger.report import Comparison, checked_query, compare
+from selinger.transfer import export_stats, import_stats
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +78,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_analyze(commands)
     _add_stats(commands)
     _add_forget(commands)
+    _add_export(commands)
+    _add_explain(commands)
     return parser
 
 
@@ -107,6 +115,45 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.add_argument(
         "sql", help="the query, or a file that holds it (name.sql), or - for stdin"
     )
+    _add_table(command)
+    command.add_argument("--runs", type=_at_least_one, default=3, help="measured runs of each side")
+    _add_where(command)
+    command.add_argument("--html", metavar="FILE", help="write the comparison as HTML too")
+    command.set_defaults(run=_compare)
+
+
+def _add_export(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "export-stats", help="write statistics of tables or paths to a file, without their rows"
+    )
+    command.add_argument("file", help="the file to write; with a scheme, Spark writes it")
+    command.add_argument("relations", nargs="+", help="tables, or paths of Parquet or ORC files")
+    command.add_argument(
+        "--no-values", action="store_true", help="leave out values that occur often in the data"
+    )
+    _add_table(command)
+    _add_where(command)
+    command.set_defaults(run=_export)
+
+
+def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "explain", help="plan a query, with the data or by exported statistics, and say why"
+    )
+    command.add_argument(
+        "sql", help="the query, or a file that holds it (name.sql), or - for stdin"
+    )
+    command.add_argument("--stats", metavar="FILE", help="plan by this file of statistics")
+    command.add_argument(
+        "--scale", type=float, default=1.0, help="as if there were so many times the rows"
+    )
+    command.add_argument("--plan", action="store_true", help="print the physical plan too")
+    _add_table(command)
+    _add_where(command)
+    command.set_defaults(run=_explain)
+
+
+def _add_table(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--table",
         action="append",
@@ -115,13 +162,9 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="NAME=PATH",
         help="register a Parquet, ORC, CSV or JSON file or folder as a view; may be repeated",
     )
-    command.add_argument("--runs", type=_at_least_one, default=3, help="measured runs of each side")
-    _add_session(command)
-    command.add_argument("--html", metavar="FILE", help="write the comparison as HTML too")
-    command.set_defaults(run=_compare)
 
 
-def _add_session(command: argparse.ArgumentParser) -> None:
+def _add_where(command: argparse.ArgumentParser) -> None:
     where = command.add_mutually_exclusive_group()
     where.add_argument("--master", default="local[*]", help="Spark master (default local[*])")
     where.add_argument("--remote", help="Spark Connect server, such as sc://host:15002")
@@ -165,7 +208,7 @@ def _add_location(command: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="where statistics are kept; by default the conf spark.selinger.stats.location",
     )
-    _add_session(command)
+    _add_where(command)
 
 
 def _jar(arguments: argparse.Namespace) -> int:
@@ -227,6 +270,41 @@ def _forget(arguments: argparse.Namespace) -> int:
         print(f"{forget(spark, arguments.target, arguments.columns)} columns forgotten")
     finally:
         spark.stop()
+    return OK
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    spark = _session(arguments)
+    try:
+        for name, path in arguments.table:
+            _register(spark, name, path)
+        written = export_stats(
+            spark, arguments.relations, arguments.file, values=not arguments.no_values
+        )
+    finally:
+        spark.stop()
+    print(written)
+    return OK
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from pyspark.errors import PySparkException
+
+    sql = _sql_text(arguments.sql)
+    spark = _session(arguments)
+    try:
+        for name, path in arguments.table:
+            _register(spark, name, path)
+        if arguments.stats:
+            import_stats(spark, arguments.stats, arguments.scale)
+        result = explain(spark.sql(sql))
+    except PySparkException as error:
+        raise SelingerError(str(error).partition("\n\nJVM stacktrace")[0]) from error
+    finally:
+        spark.stop()
+    print(result)
+    if arguments.plan and result.decisions:
+        print(f"\n{result.plan}")
     return OK
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "NotLoaded",
     "PySparkNotFound",
     "SelingerError",
+    "StatisticsUnusable",
     "UnknownSetting",
     "UnsupportedSpark",
 ]
@@ -245,3 +246,7 @@ class NotAQuery(SelingerError):
             "it would be carried out several times.",
             "pass the SELECT (or WITH, FROM, VALUES, TABLE) part of it",
         )
+
+
+class StatisticsUnusable(SelingerError):
+    """Statistics could not be exported or imported; nothing was registered."""

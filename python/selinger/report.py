@@ -33,6 +33,8 @@ __all__ = ["Answer", "Comparison", "Side", "compare"]
 
 _MODE = "spark.selinger.mode"
 _MODES = {"stock": "off", "selinger": "on"}
+#: The error of a query on relations that have statistics and no data.
+_NO_DATA = "SELINGER_NO_DATA"
 _QUERY = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*(\w+)", re.S)
 _QUERY_WORDS = {"select", "with", "from", "values", "table", "map", "reduce"}
 
@@ -74,7 +76,8 @@ class Answer:
         None if it cannot be told: stock Spark's own answer differs from run to run.
     method : str
         ``rows`` (all rows compared), ``digest`` (too many rows: count, hashes and sums computed
-        in Spark) or ``error`` (one side failed, or both).
+        in Spark), ``error`` (one side failed, or both) or ``none`` (nothing was run, because the
+        query is planned by imported statistics).
     detail : str
         What differs, and what was not compared.
     """
@@ -89,6 +92,7 @@ class Answer:
             "rows": "all rows compared, in any order",
             "digest": "too many rows to compare one by one: their count, hashes and sums were",
             "error": "by their errors",
+            "none": "nothing was run",
         }[self.method]
         return f"{verdict} ({how})" + (f"\n{self.detail}" if self.detail else "")
 
@@ -163,9 +167,13 @@ class Comparison:
             f"<details><summary>both plans</summary><table><tr>{plans}</tr></table></details>"
         )
 
+    @property
+    def _unrun(self) -> bool:
+        return self.answer.method == "none"
+
     def _ratio(self) -> str:
         if self.ratio is None or self.ratio_spread is None:
-            return "none, as the query failed"
+            return "none, as the query " + ("was not run" if self._unrun else "failed")
         low, high = self.ratio_spread
         return f"{self.ratio:.2f} ({low:.2f} to {high:.2f}); below 1 Selinger is faster"
 
@@ -293,7 +301,8 @@ class _Comparing:
             plans, explanation, note = self._plans(outcomes)
             counts = {name: (outcome.count, outcome.error) for name, outcome in outcomes.items()}
             outcomes.clear()  # the rows are not needed while measuring
-            times = self._measure(runs, small, bar.update) if answer.method != "error" else {}
+            failed = answer.method in ("error", "none")
+            times = {} if failed else self._measure(runs, small, bar.update)
         sides = {
             name: Side(tuple(times.get(name, ())), plans[name], *counts[name]) for name in _MODES
         }
@@ -335,6 +344,9 @@ class _Comparing:
         return outcome
 
     def _judge(self, stock: _Outcome, selinger: _Outcome) -> Answer:
+        if stock.error == selinger.error == _NO_DATA:
+            why = "the tables have imported statistics and no data here"
+            return Answer(None, "none", f"The plans are compared only: {why}.")
         if stock.error or selinger.error:
             none = "no error"
             detail = f"stock Spark: {stock.error or none}; Selinger: {selinger.error or none}"
@@ -365,7 +377,7 @@ class _Comparing:
         """Explain what ran; over Spark Connect, and for a digest, what would run."""
         plans = {name: self._plan(name, outcome) for name, outcome in outcomes.items()}
         ours = outcomes["selinger"]
-        if ours.df is None or ours.error is not None:
+        if ours.df is None or ours.error not in (None, _NO_DATA):
             return plans, None, ""
         with overridden(self.spark, {_MODE: _MODES["selinger"]}):
             try:
@@ -374,7 +386,7 @@ class _Comparing:
                 return plans, None, f"No decisions to show: {error}"
 
     def _plan(self, name: str, outcome: _Outcome) -> str:
-        if outcome.df is None or outcome.error is not None:
+        if outcome.df is None or outcome.error not in (None, _NO_DATA):
             return ""
         with overridden(self.spark, {_MODE: _MODES[name]}):
             return executed(physical_plan(printed_plan(outcome.df)))

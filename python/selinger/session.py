@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -432,12 +432,27 @@ def assign(spark: SparkSession, key: str, value: str | None) -> None:
 
 
 def _table(spark: SparkSession, function: str) -> list[Row]:
-    """Run one of the three table functions."""
+    """Run one of the table functions that take no arguments."""
+    return call_table(spark, function, ())
+
+
+def call_table(spark: SparkSession, function: str, arguments: Sequence[str]) -> list[Row]:
+    """Run one of Selinger's table functions.
+
+    Raises
+    ------
+    NotLoaded, UnsupportedSpark
+        If the session runs without Selinger.
+    """
     from pyspark.errors import AnalysisException
 
+    names = [f"a{i}" for i in range(len(arguments))]
+    query = f"SELECT * FROM {function}({', '.join(f':{name}' for name in names)})"
     try:
         with _absence_unlogged():
-            return spark.sql(f"SELECT * FROM {function}()").collect()
+            if not names:
+                return spark.sql(query).collect()
+            return spark.sql(query, args=dict(zip(names, arguments, strict=True))).collect()
     except AnalysisException as error:
         if _condition(error) != _ABSENT:
             raise

@@ -32,7 +32,7 @@ class LayeringSuite extends AnyFunSuite {
       .check(classes)
 
   test("every package of io.selinger is in the picture") {
-    val known = (deciding ++ layers ++ Seq("core", "explain")).toSet
+    val known = (deciding ++ layers ++ Seq("core", "explain", "transfer")).toSet
     val found = classes.asScala
       .map(_.getPackageName)
       .filter(_.startsWith("io.selinger."))
@@ -51,6 +51,11 @@ class LayeringSuite extends AnyFunSuite {
     test(s"$layer uses no other that decides, nor explain") {
       forbid(layer, deciding.filterNot(_ == layer) :+ "explain")
     }
+  }
+
+  test("transfer uses no layer that decides, nor cost, and nobody uses it") {
+    forbid("transfer", deciding :+ "cost")
+    (deciding ++ layers ++ Seq("core", "explain")).foreach(layer => forbid(layer, Seq("transfer")))
   }
 
   test("core uses none of the others") {
@@ -107,6 +112,7 @@ class LayeringSuite extends AnyFunSuite {
       "FooterStore$.current",
       "FooterStore$.distinctReads",
       "FooterStore$.footerReads",
+      "ImportedStatistics$.imports",
       "ParsedFooters$.recent",
       "PlanningPass$.passes",
       "SampleStore$.current",

@@ -6,6 +6,7 @@ import io.selinger.ordering.ReorderJoins
 import io.selinger.rule.ShareEstimates
 import io.selinger.stats.sketch.{RunFunctionsOnce, SketchFunctions}
 import io.selinger.strategy.SelectJoinOperator
+import io.selinger.transfer.{RefuseImportedScans, ResolveImportedTables, TransferFunctions}
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.classic
@@ -29,6 +30,7 @@ import org.slf4j.LoggerFactory
  *   now with measured rows
  *     ▼
  *   explain/   reads the decisions that the plan carries
+ *   transfer/  takes statistics out of a session, and into one that lacks the data
  * }}}
  */
 class SelingerExtension extends (SparkSessionExtensions => Unit) {
@@ -47,6 +49,11 @@ class SelingerExtension extends (SparkSessionExtensions => Unit) {
     require(SelingerConf.all.nonEmpty)
     extensions.injectTableFunction(TableFunctions.rules.description)
     extensions.injectTableFunction(TableFunctions.settings.description)
+    TransferFunctions.all.foreach(function => extensions.injectTableFunction(function.description))
+    // Before Spark looks names up: an unknown catalog would be an error already.
+    extensions.injectHintResolutionRule(session => new ResolveImportedTables(classicOf(session)))
+    // When a stage is about to run: several that fail at a time would hide what is wrong.
+    extensions.injectQueryStageOptimizerRule(_ => RefuseImportedScans)
     SketchFunctions.all.foreach(extensions.injectTableFunction)
     // After everything is resolved, since a plan that is a command must be one from the start.
     extensions.injectPostHocResolutionRule(_ => RunFunctionsOnce)

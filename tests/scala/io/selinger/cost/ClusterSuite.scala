@@ -80,6 +80,47 @@ class ClusterSuite extends AnyFunSuite with SharedSession {
     assert(found.taskMemoryBytes > 2 * gib && found.taskMemoryBytes <= 4 * gib)
   }
 
+  // ---- simulation ---------------------------------------------------------------------------
+
+  private val real = Cluster(2, 1, 2 * gib, 2 * gib, 1e8)
+
+  private def simulated(wanted: SimulatedCluster) =
+    Cluster.simulated(real, new SparkConf(false), wanted)
+
+  private val nothing = SimulatedCluster(None, None, None, None)
+
+  test("a simulated cluster: what is not described is as it is") {
+    assert(simulated(nothing) == real)
+    assert(simulated(nothing.copy(driverHeapBytes = Some(gib))) == real.copy(driverHeapBytes = gib))
+    val cores = simulated(nothing.copy(cores = Some(1000)))
+    assert(cores.slots == 1000 && cores.executors == 500 && cores.executorHeapBytes == 2 * gib)
+  }
+
+  test("a simulated cluster: executors share the cores, and tasks the memory") {
+    val found = simulated(SimulatedCluster(Some(1000), Some(125), Some(32 * gib), Some(8 * gib)))
+    assert(found.slots == 1000 && found.executors == 125)
+    assert(found.driverHeapBytes == 8 * gib && found.smallerHeapBytes == 8 * gib)
+    val pool = (32 * gib - 300 * (1 << 20)) * 0.6
+    assert(found.taskMemoryBytes > 0 && found.taskMemoryBytes <= pool / 8)
+    val alone = Cluster.simulated(
+      real,
+      new SparkConf(false).set("spark.task.cpus", "4"),
+      SimulatedCluster(Some(1000), Some(125), Some(32 * gib), None)
+    )
+    assert(alone.slots == 250 && alone.taskMemoryBytes > found.taskMemoryBytes)
+  }
+
+  test("settings describe it for this session, and leave it alone when they are unset") {
+    val before = Cluster.of(spark)
+    withConf("spark.selinger.cluster.cores" -> "64") {
+      assert(Cluster.of(spark).slots == 64)
+    }
+    withConf("spark.selinger.cluster.driverMemoryBytes" -> "1m") {
+      assert(Cluster.of(spark).smallerHeapBytes == 1 << 20)
+    }
+    assert(Cluster.of(spark) == before)
+  }
+
   test("the smaller heap limits what may be broadcast") {
     assert(Cluster(8, 2, 1e9, 4e9, 1e8).smallerHeapBytes == 1e9)
     assert(Cluster(8, 2, 4e9, 1e9, 1e8).smallerHeapBytes == 1e9)

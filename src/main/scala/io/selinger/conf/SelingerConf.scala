@@ -176,6 +176,17 @@ object SelingerConf {
     "bytes"
   )
 
+  val EXPORT_BUDGET_MS: Setting[Long] = Setting(
+    ConfEntry.count(
+      key("stats.exportBudgetMs"),
+      10000L,
+      "Time to read footers and samples of one relation while its statistics are exported. What " +
+        "has not arrived by then is left out of the file."
+    ),
+    "statistics",
+    "ms"
+  )
+
   // ---- joins --------------------------------------------------------------------------------
 
   val BROADCAST_MAX_BYTES: Setting[Long] = Setting(
@@ -282,6 +293,51 @@ object SelingerConf {
     "share"
   )
 
+  // ---- simulated cluster --------------------------------------------------------------------
+
+  private val simulation = " For planning from imported statistics; 0: as the session has it."
+
+  val CLUSTER_CORES: Setting[Long] = Setting(
+    ConfEntry.amount(
+      key("cluster.cores"),
+      0L,
+      "Cores of all executors together that costs are computed for." + simulation
+    ),
+    "simulated cluster",
+    "count"
+  )
+
+  val CLUSTER_EXECUTORS: Setting[Long] = Setting(
+    ConfEntry.amount(
+      key("cluster.executors"),
+      0L,
+      "Executors that these cores are spread over. Without it, each has as many cores as in the " +
+        "session's own cluster." + simulation
+    ),
+    "simulated cluster",
+    "count"
+  )
+
+  val CLUSTER_EXECUTOR_MEMORY: Setting[Long] = Setting(
+    ConfEntry.bytes(
+      key("cluster.executorMemoryBytes"),
+      0L,
+      "Heap of one executor that memory limits are computed for." + simulation
+    ),
+    "simulated cluster",
+    "bytes"
+  )
+
+  val CLUSTER_DRIVER_MEMORY: Setting[Long] = Setting(
+    ConfEntry.bytes(
+      key("cluster.driverMemoryBytes"),
+      0L,
+      "Heap of the driver that memory limits are computed for." + simulation
+    ),
+    "simulated cluster",
+    "bytes"
+  )
+
   // ---- rules --------------------------------------------------------------------------------
 
   val READ_FOOTER_STATISTICS: RuleInfo = RuleInfo(
@@ -307,6 +363,13 @@ object SelingerConf {
     "on demand, while a plan's size is estimated",
     "Uses what selinger_analyze has collected of the files that are read: distinct values, " +
       "quantiles, frequent values, key overlap and a sample of the rows."
+  )
+
+  val USE_IMPORTED_STATISTICS: RuleInfo = RuleInfo(
+    "useImportedStatistics",
+    "statistics",
+    "on demand, while a plan's size is estimated",
+    "Takes the statistics of imported relations from the file that they were imported from."
   )
 
   val SELECT_JOIN_OPERATOR: RuleInfo = RuleInfo(
@@ -336,6 +399,7 @@ object SelingerConf {
     READ_FOOTER_STATISTICS,
     USE_COLLECTED_STATISTICS,
     SAMPLE_PREDICATES,
+    USE_IMPORTED_STATISTICS,
     REORDER_JOINS,
     SELECT_JOIN_OPERATOR,
     SHARE_ESTIMATES
@@ -367,6 +431,7 @@ object SelingerConf {
     SAMPLING_CACHE_MAX_BYTES,
     STATS_LOCATION,
     COLLECTED_CACHE_MAX_BYTES,
+    EXPORT_BUDGET_MS,
     BROADCAST_MAX_BYTES,
     BROADCAST_TOTAL_SHARE,
     HASH_MEMORY_SHARE,
@@ -374,7 +439,11 @@ object SelingerConf {
     JOIN_MIN_GAIN,
     ORDER_MIN_GAIN,
     ORDER_MAX_PAIRS,
-    CBO_WEIGHT
+    CBO_WEIGHT,
+    CLUSTER_CORES,
+    CLUSTER_EXECUTORS,
+    CLUSTER_EXECUTOR_MEMORY,
+    CLUSTER_DRIVER_MEMORY
   ) ++ rules.map(rule => ruleSwitches(rule.id))
 
   /** The session's switches, read anew at every call. */

@@ -27,6 +27,9 @@ object Origin {
   /** Assumed, because nothing is known. */
   case object Default extends Origin("default", 4)
 
+  /** Every origin, best first. */
+  val all: Seq[Origin] = Seq(Exact, Measured, Sampled, Derived, Default)
+
   def worst(origins: Iterable[Origin]): Origin = origins.foldLeft[Origin](Exact)(_ worse _)
 }
 

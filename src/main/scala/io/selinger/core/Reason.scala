@@ -130,6 +130,11 @@ object Reason {
         "SAMPLE_UNAVAILABLE",
         "no predicate could be evaluated on a sample within the limits, so formulas estimate them"
       )
+  case object StatisticsImported
+      extends Reason(
+        "STATISTICS_IMPORTED",
+        "the numbers come from an imported file of statistics, and not from the data"
+      )
 
   case object CollectedUsed
       extends Reason(
@@ -211,7 +216,8 @@ object Reason {
     CollectedUnreadable,
     EstimateShared,
     EstimateUncertain,
-    SparkEstimates
+    SparkEstimates,
+    StatisticsImported
   )
 }
 

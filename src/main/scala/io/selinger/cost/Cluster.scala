@@ -1,5 +1,6 @@
 package io.selinger.cost
 
+import io.selinger.conf.{SelingerConf, Setting}
 import org.apache.spark.SparkConf
 import org.apache.spark.network.util.{ByteUnit, JavaUtils}
 import org.apache.spark.sql.classic.SparkSession
@@ -34,13 +35,39 @@ object Cluster {
   private val localCluster = "local-cluster\\[\\s*([0-9]+)\\s*,\\s*([0-9]+)\\s*,.*\\]".r
 
   /** The cluster of this session, from its configuration: no call to it. */
-  def of(session: SparkSession): Cluster =
-    of(
+  def of(session: SparkSession): Cluster = {
+    val real = of(
       session.sparkContext.master,
       session.sparkContext.getConf,
       session.sparkContext.defaultParallelism,
       Runtime.getRuntime.maxMemory.toDouble
     )
+    SimulatedCluster.current.fold(real)(simulated(real, session.sparkContext.getConf, _))
+  }
+
+  /** The cluster that `wanted` describes, and `real` where it says nothing. */
+  private[cost] def simulated(real: Cluster, conf: SparkConf, wanted: SimulatedCluster): Cluster = {
+    val taskCpus = math.max(1, conf.getInt("spark.task.cpus", 1))
+    val perExecutor = math.max(1, real.slots / math.max(1, real.executors))
+    val slots = wanted.cores.fold(real.slots)(cores => math.max(1, cores / taskCpus))
+    val executors = wanted.executors.getOrElse(
+      if (wanted.cores.isEmpty) real.executors else math.max(1, slots / perExecutor)
+    )
+    val tasks = math.max(1, (slots + executors - 1) / executors)
+    val described = of(
+      conf,
+      slots,
+      executors,
+      Some(tasks),
+      wanted.driverHeapBytes.getOrElse(real.driverHeapBytes),
+      wanted.executorHeapBytes.getOrElse(real.executorHeapBytes)
+    )
+    // What tasks get follows from executors; a driver says nothing of it.
+    val executorsDescribed =
+      wanted.cores.isDefined || wanted.executors.isDefined || wanted.executorHeapBytes.isDefined
+    if (executorsDescribed) described
+    else described.copy(taskMemoryBytes = real.taskMemoryBytes)
+  }
 
   /**
    * @param parallelism Spark's default parallelism: a user's setting, or the cores that have
@@ -112,6 +139,35 @@ object Cluster {
 
   private def bytes(text: String): Double =
     JavaUtils.byteStringAs(text, ByteUnit.BYTE).toDouble
+}
+
+/**
+ * Another cluster than the one at hand, as far as the settings `spark.selinger.cluster.*` say: what
+ * a plan would be there.
+ */
+final case class SimulatedCluster(
+    cores: Option[Int],
+    executors: Option[Int],
+    executorHeapBytes: Option[Double],
+    driverHeapBytes: Option[Double]
+)
+
+object SimulatedCluster {
+
+  /** What the session's settings describe, if they describe any. */
+  def current: Option[SimulatedCluster] = {
+    def count(setting: Setting[Long]) =
+      Some(setting.value).filter(_ > 0).map(_.min(Int.MaxValue.toLong).toInt)
+    def bytes(setting: Setting[Long]) = Some(setting.value).filter(_ > 0).map(_.toDouble)
+    Some(
+      SimulatedCluster(
+        count(SelingerConf.CLUSTER_CORES),
+        count(SelingerConf.CLUSTER_EXECUTORS),
+        bytes(SelingerConf.CLUSTER_EXECUTOR_MEMORY),
+        bytes(SelingerConf.CLUSTER_DRIVER_MEMORY)
+      )
+    ).filterNot(_ == SimulatedCluster(None, None, None, None))
+  }
 }
 
 /** Memory of hash tables that joins build from rows. */

@@ -10,9 +10,9 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /**
- * What is known of a plan's leaves, best source first: rows that exist already (local relations,
- * ranges, finished query stages, loaded caches), file footers with a sample of the rows, and what
- * Spark's own statistics hold.
+ * What is known of a plan's leaves, best source first: imported statistics, which count instead of
+ * all others; rows that exist already (local relations, ranges, finished query stages, loaded
+ * caches), file footers with a sample of the rows, and what Spark's own statistics hold.
  */
 object LeafStatistics {
 
@@ -20,6 +20,16 @@ object LeafStatistics {
   val estimator: CardinalityEstimator = new CardinalityEstimator(of)
 
   def of(leaf: LeafNode, predicates: Seq[Expression]): Option[(PlanEstimate, Seq[Expression])] =
+    ImportedStatistics.of(leaf) match {
+      // There are no rows to try predicates on: formulas estimate them all.
+      case Some(imported) => Some((relationEstimate(leaf, imported), Nil))
+      case None => ofData(leaf, predicates)
+    }
+
+  private def ofData(
+      leaf: LeafNode,
+      predicates: Seq[Expression]
+  ): Option[(PlanEstimate, Seq[Expression])] =
     leaf match {
       case local: LocalRelation =>
         Some((PlanEstimate.exactly(local.data.size.toDouble, Origin.Exact), Nil))
@@ -86,13 +96,7 @@ object LeafStatistics {
     FooterStatistics.of(relation, predicates) match {
       case Some(footers) =>
         val statistics = AnalyzedStatistics.of(relation, footers, predicates)
-        val estimate = withKeys(leaf.output, statistics)(PlanEstimate(
-          statistics.rows,
-          statistics.bound.getOrElse(statistics.rows.value * 2),
-          statistics.bound,
-          columnsOf(leaf.output, statistics),
-          nullsCounted = statistics.bound.isDefined
-        ).asRelation(leaf.output))
+        val estimate = withKeys(leaf.output, statistics)(relationEstimate(leaf, statistics))
         val partitions = relation.partitionFilters(predicates)
         SampleStatistics.of(relation, statistics, predicates) match {
           case Some(sample) =>
@@ -114,6 +118,16 @@ object LeafStatistics {
         id -> domain.copy(keys = keys.get(id))
       })
     }
+
+  /** A relation before any predicate. */
+  private def relationEstimate(leaf: LeafNode, statistics: RelationStatistics): PlanEstimate =
+    PlanEstimate(
+      statistics.rows,
+      statistics.bound.getOrElse(statistics.rows.value * 2),
+      statistics.bound,
+      columnsOf(leaf.output, statistics),
+      nullsCounted = statistics.bound.isDefined
+    ).asRelation(leaf.output)
 
   private def columnsOf(
       output: Seq[Attribute],

@@ -4,7 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core._
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
 import io.selinger.estimate.{LeafStatistics, PlanEstimate}
-import io.selinger.stats.{FileRelation, KeyColumns}
+import io.selinger.stats.{FileRelation, ImportedStatistics, KeyColumns}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
 import org.apache.spark.sql.catalyst.plans.Inner
@@ -374,6 +374,7 @@ object ReorderJoins {
   private def nameOf(plan: LogicalPlan): String = {
     val leaves = plan.collectLeaves()
     val first = leaves.headOption.map {
+      case ImportedStatistics(index) => index.relation.name
       case FileRelation(relation) => relation.name.stripSuffix(".parquet")
       case other => other.nodeName
     }

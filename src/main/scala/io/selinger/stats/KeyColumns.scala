@@ -24,6 +24,9 @@ object KeyColumns {
     UsedColumns.note(root)
   }
 
+  /** Asks for these columns in this pass, as if a plan joined by them. */
+  def ask(ids: Set[ExprId]): Unit = PlanningPass.current.note(this, Columns(ids, ids))
+
   /** Keys of the plan that is being planned. */
   def current: Set[ExprId] = noted.keys
 

@@ -1,0 +1,193 @@
+package io.selinger.transfer
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{Mode, Origin, PlanningPass, Quantity}
+import io.selinger.estimate.{LeafStatistics, PlanEstimate}
+import io.selinger.stats._
+import java.util.concurrent.TimeUnit
+import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
+import org.apache.spark.sql.catalyst.plans.logical.LeafNode
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.datasources.{
+  CatalogFileIndex,
+  HadoopFsRelation,
+  LogicalRelation
+}
+import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2ScanRelation, FileScan}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{StructField, StructType}
+
+/**
+ * What is known of a relation when a query on it is planned, with every column counted as a key:
+ * footers, dictionaries, samples within `stats.exportBudgetMs`, or what Spark itself knows.
+ */
+object CollectStatistics {
+
+  // As many as one sample takes.
+  private val columnsAtOnce = 32
+
+  def of(session: SparkSession, where: String, name: Option[String]): PortableRelation = {
+    val (found, df) = RelationNames.resolve(session, where)
+    val leaf = listed(RelationNames.leafOf(df, where))
+    val named = name.map(known => RelationNames.text(RelationNames.parts(session, known)))
+    SQLConf.withExistingConf(settings(session))(of(leaf, named.getOrElse(found)))
+  }
+
+  /** Partitions of a catalog's table are listed when a query chooses among them; here it is asked. */
+  private def listed(leaf: LeafNode): LeafNode = leaf match {
+    case relation @ LogicalRelation(fs: HadoopFsRelation, _, _, _, _) =>
+      fs.location match {
+        case catalog: CatalogFileIndex =>
+          val files = fs.copy(location = catalog.filterPartitions(Nil))(fs.sparkSession)
+          relation.copy(relation = files)
+        case _ => relation
+      }
+    case other => other
+  }
+
+  /** The session's settings with the time that an export may take: nobody waits for a plan. */
+  private def settings(session: SparkSession): SQLConf = {
+    val conf = session.sessionState.conf.clone()
+    val budget = SelingerConf.EXPORT_BUDGET_MS.value.toString
+    Seq(SelingerConf.FOOTER_BUDGET_MS, SelingerConf.PLANNING_BUDGET_MS)
+      .foreach(setting => conf.setConfString(setting.key, budget))
+    // Who switched sampling off by its budget meant it.
+    if (SelingerConf.SAMPLING_BUDGET_MS.value > 0) {
+      conf.setConfString(SelingerConf.SAMPLING_BUDGET_MS.key, budget)
+    }
+    // It was asked for, whether or not plans are changed.
+    conf.setConfString(SelingerConf.MODE.key, Mode.On.label)
+    conf
+  }
+
+  private def of(leaf: LeafNode, name: String): PortableRelation = {
+    val budget = TimeUnit.MILLISECONDS.toNanos(SelingerConf.EXPORT_BUDGET_MS.value)
+    val deadline = System.nanoTime() + budget
+    val known = estimate(leaf, Set.empty)
+    // The counts of these are exact for whole parts of the relation, those of samples are not.
+    val counted = leaf match {
+      case FileRelation(relation) if !isImported(leaf) =>
+        FooterStatistics.of(relation, Nil).fold(Set.empty[String])(_.dictionaries.keySet)
+      case _ => Set.empty[String]
+    }
+    val columns = known.fold(Map.empty[String, PortableColumn]) { before =>
+      leaf.output
+        .grouped(columnsAtOnce)
+        .flatMap { batch =>
+          val after =
+            if (isImported(leaf) || System.nanoTime() > deadline) None
+            else estimate(leaf, batch.map(_.exprId).toSet)
+          batch.map { column =>
+            columnName(column) ->
+              columnOf(column, before, after.getOrElse(before), leaf, counted)
+          }
+        }
+        .toMap
+        .filterNot { case (_, column) => column == PortableColumn() }
+    }
+    PortableRelation(
+      name,
+      formatOf(leaf),
+      pathOf(leaf),
+      StructType(leaf.output.map(c => StructField(c.name, c.dataType, c.nullable, c.metadata))),
+      partitionsOf(leaf),
+      leaf.stats.sizeInBytes.toDouble,
+      filesOf(leaf),
+      known.map(_.rows),
+      known.flatMap(_.bound),
+      columns
+    )
+  }
+
+  private def columnName(column: Attribute): String = FooterReader.columnName(column.name)
+
+  private def isImported(leaf: LeafNode): Boolean = ImportedStatistics.unapply(leaf).isDefined
+
+  /** What is known of a leaf if these columns are joined or grouped by. */
+  private def estimate(leaf: LeafNode, keys: Set[ExprId]): Option[PlanEstimate] = {
+    val pass = PlanningPass.start()
+    KeyColumns.ask(keys)
+    try pass.timed(LeafStatistics.of(leaf, Nil).map(_._1))
+    finally { val _ = PlanningPass.start() }
+  }
+
+  /** A column with the origin of each of its numbers: what a sample has changed comes from it. */
+  private def columnOf(
+      column: Attribute,
+      before: PlanEstimate,
+      after: PlanEstimate,
+      leaf: LeafNode,
+      counted: Set[String]
+  ): PortableColumn = {
+    val known = before.columns.getOrElse(column.exprId, ColumnStatistics())
+    val refined = after.columns.getOrElse(column.exprId, ColumnStatistics())
+    val isPartition = partitionsOf(leaf).contains(column.name)
+    val read = imported(leaf, columnName(column))
+    def number(
+        pick: ColumnStatistics => Option[Double],
+        ofFile: PortableColumn => Option[Quantity],
+        origin: Origin
+    ): Option[Quantity] = pick(refined).map { value =>
+      val changed = !pick(known).contains(value)
+      Quantity(
+        value,
+        if (changed) Origin.Sampled
+        else read.flatMap(ofFile).fold(origin)(_.origin)
+      )
+    }
+    // What footers hold is counted if all of them were read.
+    val footers = before.rows.origin
+    val distinct =
+      if (counted(columnName(column))) known.distinct.map(Quantity(_, Origin.Derived))
+      else number(_.distinct, _.distinct, if (isPartition) footers else Origin.Derived)
+    PortableColumn(
+      number(_.nullFraction, _.nullFraction, if (isPartition) Origin.Derived else footers),
+      number(_.min, _.min, footers),
+      number(_.max, _.max, footers),
+      distinct,
+      number(_.averageBytes, _.averageBytes, Origin.Derived),
+      refined.frequent
+    )
+  }
+
+  /** What a file said of a column of a relation that was imported from it. */
+  private def imported(leaf: LeafNode, column: String): Option[PortableColumn] =
+    ImportedStatistics.unapply(leaf).flatMap(_.relation.columns.get(column))
+
+  // ---- the relation itself ------------------------------------------------------------------
+
+  private def partitionsOf(leaf: LeafNode): Seq[String] = {
+    val schema = leaf match {
+      case LogicalRelation(fs: HadoopFsRelation, _, _, _, _) => fs.partitionSchema
+      case relation: DataSourceV2ScanRelation =>
+        relation.scan match {
+          case scan: FileScan => scan.fileIndex.partitionSchema
+          case _ => StructType(Nil)
+        }
+      case _ => StructType(Nil)
+    }
+    val names = schema.fieldNames.map(FooterReader.columnName).toSet
+    leaf.output.filter(column => names(columnName(column))).map(_.name)
+  }
+
+  private def formatOf(leaf: LeafNode): String = leaf match {
+    case ImportedStatistics(index) => index.relation.format
+    case FileRelation(relation) => if (relation.reader == OrcFooters) "orc" else "parquet"
+    case LogicalRelation(fs: HadoopFsRelation, _, _, _, _) =>
+      fs.fileFormat.toString.toLowerCase(java.util.Locale.ROOT)
+    case other => other.nodeName
+  }
+
+  private def pathOf(leaf: LeafNode): Option[String] = leaf match {
+    case ImportedStatistics(index) => index.relation.path
+    case LogicalRelation(fs: HadoopFsRelation, _, _, _, _) =>
+      fs.location.rootPaths.headOption.map(_.toString)
+    case _ => None
+  }
+
+  private def filesOf(leaf: LeafNode): Option[Double] = leaf match {
+    case ImportedStatistics(index) => index.relation.files
+    case FileRelation(relation) => Some(relation.partitions(Nil).map(_._2.size).sum.toDouble)
+    case _ => None
+  }
+}

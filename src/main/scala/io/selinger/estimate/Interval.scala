@@ -23,10 +23,6 @@ private[estimate] final case class Interval(
       (high ++ other.high).reduceOption((a, b) => if (stricter(a, b, a.place < b.place)) a else b)
     )
 
-  private def contains(place: Double): Boolean =
-    low.forall(end => place > end.place || (end.inclusive && place == end.place)) &&
-      high.forall(end => place < end.place || (end.inclusive && place == end.place))
-
   private def isPoint: Boolean =
     (for (l <- low; h <- high) yield l.place == h.place && l.inclusive && h.inclusive)
       .getOrElse(false)
@@ -99,82 +95,6 @@ private[estimate] final case class Interval(
   private def frequentLeft(column: ColumnStatistics, input: PlanEstimate): Seq[FrequentValue] = {
     val left = bySpread(Some(column), input).getOrElse(valuesLeft(column, input))
     FrequentValues.within(column, left)(f => NumericAxis.of(f.value).forall(contains))
-  }
-
-  private def isPoint: Boolean =
-    (for (l <- low; h <- high) yield l.place == h.place && l.inclusive && h.inclusive)
-      .getOrElse(false)
-
-  def selectivity(input: PlanEstimate): Selectivity = {
-    val known = input.column(value)
-    val nulls = known.flatMap(_.nullFraction).getOrElse(0.0)
-    val padded = PlanEstimate.columnOf(value).flatMap(c => input.padded.get(c.exprId))
-    val present = (1.0 - nulls) * (1.0 - padded.getOrElse(0.0))
-    val one = known
-      .filter(_ => isPoint)
-      .flatMap(FrequentValues.of(_, input.distinct(value)))
-      .flatMap(values => low.map(end => values.of(end.place)))
-      .orElse(input.distinct(value).map(1.0 / _))
-    bySpread(known, input).map(share => Selectivity.derived(share * present)).getOrElse(
-      byRange(known, present, one, input)
-    )
-  }
-
-  /** By how the values are spread, where that is known; of a single value it says too little. */
-  private def bySpread(known: Option[ColumnStatistics], input: PlanEstimate): Option[Double] =
-    for (column <- known; quantiles <- column.quantiles if !isPoint) yield {
-      val step = column.step
-      val from = low.fold(0.0)(end =>
-        if (end.inclusive) quantiles.shareBelow(end.place, step)
-        else quantiles.shareUpTo(end.place, step)
-      )
-      val to = high.fold(1.0)(end =>
-        if (end.inclusive) quantiles.shareUpTo(end.place, step)
-        else quantiles.shareBelow(end.place, step)
-      )
-      // Never zero: what lies between two places is not known exactly.
-      math.max(1.0 / math.max(1.0, input.rows.value), math.min(1.0, to - from))
-    }
-
-  private def byRange(
-      known: Option[ColumnStatistics],
-      present: Double,
-      one: Option[Double],
-      input: PlanEstimate
-  ): Selectivity =
-    (known.flatMap(_.min), known.flatMap(_.max)) match {
-      case (Some(min), Some(max)) =>
-        val step = known.fold(0.0)(_.step)
-        val from = low.fold(min)(end => math.max(min, end.first(step)))
-        val to = high.fold(max)(end => math.min(max, end.last(step)))
-        // Never zero: bounds may come from a part of the files.
-        if (from > to) Selectivity.derived(1.0 / math.max(1.0, input.rows.value))
-        else if (isPoint)
-          one.fold(Selectivity.assumed(assumedPoint))(share => Selectivity.derived(share * present))
-        else {
-          val width = if (max > min) (to - from + step) / (max - min + step) else 1.0
-          // An axis that ends at infinity says nothing of shares.
-          if (width.isNaN) Selectivity.assumed(assumedPart)
-          else Selectivity.derived(math.max(math.min(width, 1.0), one.getOrElse(0.0)) * present)
-        }
-      case _ =>
-        if (isPoint)
-          one.fold(Selectivity.assumed(assumedPoint))(share => Selectivity.derived(share * present))
-        else if (low.isDefined && high.isDefined) Selectivity.assumed(assumedPart / 2)
-        else Selectivity.assumed(assumedPart)
-    }
-
-  /** Share of the column's values, rather than of its rows: a few values can have most rows. */
-  private def valuesLeft(column: ColumnStatistics, input: PlanEstimate): Double =
-    if (column.quantiles.isEmpty) selectivity(input).expected
-    else byRange(Some(column), 1.0, None, input).expected
-
-  /** What is left of the frequent values, as shares of the rows that are left. */
-  private def frequentLeft(column: ColumnStatistics, input: PlanEstimate): Seq[FrequentValue] = {
-    val left = bySpread(Some(column), input).getOrElse(1.0)
-    column.frequent
-      .filter(known => NumericAxis.of(known.value).forall(contains))
-      .map(known => known.copy(share = math.min(1.0, known.share / left)))
   }
 
   private def contains(place: Double): Boolean =

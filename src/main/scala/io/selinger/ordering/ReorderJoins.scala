@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.SQLConf
+import scala.util.{Left, Right}
 
 /**
  * Joins in the order that costs least, where Spark joins in the order in which a query names its

@@ -55,10 +55,8 @@ object AnalyzedStatistics {
         record(relation, Reason.CollectedUnreadable, Nil, 0, since, Some(problem))
         footers
       case Right(found) =>
-        val files = relation
-          .partitions(relation.partitionFilters(predicates))
-          .flatMap(_._2)
-          .map(FileVersion.of)
+        val files =
+          relation.files(relation.partitionFilters(predicates)).map(FileVersion.of(_)).toSeq
         val known = new CollectedRelation(found, files, hadoop, cache)
         val columns = wanted(relation, footers, predicates)
         val merged = columns.flatMap { column =>

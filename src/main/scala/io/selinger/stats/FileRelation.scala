@@ -2,7 +2,7 @@ package io.selinger.stats
 
 import io.selinger.stats.sketch.Roots
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.expressions.{
   Attribute,
   AttributeSet,
@@ -87,6 +87,10 @@ final case class FileRelation(
         .copy(partitions = columnsOf(partitions))
     }
   }
+
+  /** All files of those partitions, however many there are. */
+  def files(filters: Seq[Expression]): Iterator[FileStatus] =
+    index.listFiles(pushedFilters ++ filters, Nil).iterator.flatMap(_.files).map(_.fileStatus)
 
   /** Partition columns are in no file; the listing has all their values, and bytes for rows. */
   private def columnsOf(partitions: Seq[PartitionDirectory]): Map[String, ColumnStatistics] =

@@ -187,7 +187,7 @@ object CollectStatistics {
 
   private def filesOf(leaf: LeafNode): Option[Double] = leaf match {
     case ImportedStatistics(index) => index.relation.files
-    case FileRelation(relation) => Some(relation.partitions(Nil).map(_._2.size).sum.toDouble)
+    case FileRelation(relation) => Some(relation.listing(Nil, most = 1).files.toDouble)
     case _ => None
   }
 }

@@ -7,7 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 class SettingsSuite extends AnyFunSuite with SharedSession {
   import SelingerConf._
 
-  private val units = Set("bytes", "ms", "share", "factor", "count", "flag", "choice")
+  private val units = Set("bytes", "ms", "share", "factor", "count", "flag", "path", "choice")
 
   test("defaults: on, silent about its own errors, explained for people, all rules switched on") {
     assert(MODE.default == "on")

@@ -7,6 +7,7 @@ import io.selinger.stats.{SampleStore, UsedColumns}
 import io.selinger.testing.{Plans, SharedSession}
 import java.nio.file.{Files, Path}
 import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.sql.functions.col
 import org.scalatest.funsuite.AnyFunSuite
 import scala.jdk.CollectionConverters._
 
@@ -158,7 +159,7 @@ class AnalyzeSuite extends AnyFunSuite with SharedSession {
         assert(before > 40000 && math.abs(after - 5000) < 1500, s"$before, then $after")
         assert(math.abs(rows("n BETWEEN 0 AND 8") - 90000) < 3000)
         val key = estimate(df).columns.values.toSeq
-        assert(key.exists(c => c.frequent.exists(f => f.value == 0L && f.share > 0.88)))
+        assert(key.exists(_.frequent.exists(f => f.value == 0L && f.share > 0.88)), key.toString)
         withConf(SelingerConf.USE_COLLECTED_STATISTICS.switch -> "false") {
           assert(rows("n > 50000") == before)
         }
@@ -281,7 +282,7 @@ class AnalyzeSuite extends AnyFunSuite with SharedSession {
       spark.range(0, 1000, 1, 1).selectExpr("id AS a", "id AS b", "id AS c").write
         .parquet(data.toString)
       val df = spark.read.parquet(data.toString)
-      df.where("b > 5").join(spark.range(10).toDF("x"), df("a") === "x").select("c").collect()
+      df.where("b > 5").join(spark.range(10).toDF("x"), df("a") === col("x")).select("c").collect()
       val done = analyze(data)
       assert(done.getAs[String]("columns_from") == "used")
       assert(done.getSeq[String](done.fieldIndex("columns")).toSet == Set("a", "b"))

@@ -188,7 +188,7 @@ class SketchStoreSuite extends AnyFunSuite with SharedSession {
             session.sql(s"SELECT * FROM selinger_analyze('$path')").head().getAs[Int]("files_read")
           }
           val done = pool.invokeAll(Seq(task, task).asJava).asScala.map(_.get())
-          assert(done.forall(n => n == 2 || n == 0) && done.contains(2L))
+          assert(done.forall(n => n == 2 || n == 0) && done.contains(2))
         } finally pool.shutdown()
         val sql = s"SELECT count(*) FROM parquet.`$path` a JOIN parquet.`$path` b USING (id)"
         val with1 = Answer.of(spark.sql(sql))

@@ -250,15 +250,23 @@ private[stats] object ColumnSketcher {
       val unit = math.pow(10, -decimal.scale.toDouble)
       val inInt = decimal.precision <= Decimal.MAX_INT_DIGITS
       new IntegerSketcher(sizes) {
-        override protected def keyAt(v: ColumnVector, i: Int): Long =
-          if (inInt) v.getInt(i).toLong else v.getLong(i)
+        // Vectors of ORC have decimals in a form of their own.
+        override protected def keyAt(v: ColumnVector, i: Int): Long = v match {
+          case _: WritableColumnVector => if (inInt) v.getInt(i).toLong else v.getLong(i)
+          case other => other.getDecimal(i, decimal.precision, decimal.scale).toUnscaledLong
+        }
         override protected def valueOf(key: Long): Any =
           Decimal(key, decimal.precision, decimal.scale)
         override protected def place(key: Long): Double = key * unit
         override protected def fill(v: ColumnVector, n: Int, keys: Array[Long]): Unit = {
           var i = 0
-          if (inInt) while (i < n) { keys(i) = v.getInt(i).toLong; i += 1 }
-          else while (i < n) { keys(i) = v.getLong(i); i += 1 }
+          v match {
+            case _: WritableColumnVector if inInt =>
+              while (i < n) { keys(i) = v.getInt(i).toLong; i += 1 }
+            case _: WritableColumnVector =>
+              while (i < n) { keys(i) = v.getLong(i); i += 1 }
+            case _ => super.fill(v, n, keys)
+          }
         }
       }
     case decimal: DecimalType =>

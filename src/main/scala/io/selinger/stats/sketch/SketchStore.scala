@@ -290,9 +290,10 @@ private[stats] object SketchStore {
       hadoop: Configuration
   ): Unit = {
     val versions = files.toSeq.sortBy(_._2).map(_._1).toIndexedSeq
+    val places = versions.zipWithIndex.toMap
     val columns = old.segments.flatMap(_.columns.keys).distinct.filterNot(c => without(c._1))
     val kept = columns.map { case (name, kind) =>
-      val entries = old.entries(name, kind, files).iterator.flatMap { case (segment, places) =>
+      val entries = old.entries(name, kind, places).iterator.flatMap { case (segment, places) =>
         val found = Vector.newBuilder[SegmentFile.Entry]
         val complete = read(segment, name, kind, hadoop) { entry =>
           places.get(entry.place).foreach(file => found += entry.copy(place = file))

@@ -5,7 +5,7 @@ import java.io.FileNotFoundException
 import org.apache.hadoop.fs.{FileStatus, FileSystem, LocatedFileStatus, Path, RemoteIterator}
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
-import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, Cast, NamedExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project, SubqueryAlias, View}
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
 import org.apache.spark.sql.execution.datasources.{
@@ -86,8 +86,20 @@ private[sketch] object Target {
   private def stripped(plan: LogicalPlan): LogicalPlan = plan match {
     case alias: SubqueryAlias => stripped(alias.child)
     case view: View => stripped(view.child)
-    case Project(list, child) if list.forall(_.isInstanceOf[Attribute]) => stripped(child)
+    case Project(list, child) if list.forall(isPlain) => stripped(child)
     case other => other
+  }
+
+  private def isPlain(column: NamedExpression): Boolean = column match {
+    case _: Attribute => true
+    case Alias(same: Attribute, name) => same.name == name
+    // A view casts its columns to the types that they had when it was made.
+    case Alias(cast: Cast, name) =>
+      cast.child match {
+        case same: Attribute => same.name == name && same.dataType == cast.dataType
+        case _ => false
+      }
+    case _ => false
   }
 
   private def ofPath(session: SparkSession, text: String): Target = {

@@ -34,7 +34,8 @@ object ImportStatistics {
   ): Seq[Imported] = synchronized {
     val scaled = ScaleStatistics.scaled(file, factorOf)
     val relations = chosen(session, scaled, tables)
-    val names = (relations ++ list(session).map(_.relation)).map(known => keyOf(session, known.name))
+    val names =
+      (relations ++ list(session).map(_.relation)).map(known => keyOf(session, known.name))
     if (names.distinct.size > mostRelations) {
       throw new IllegalArgumentException(
         s"A session takes $mostRelations relations, and would have ${names.distinct.size}: " +

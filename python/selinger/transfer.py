@@ -144,7 +144,7 @@ def export_stats(
     if "://" not in target:
         _write(Path(target), text)
     return Relations(
-        Relation(r["name"], (r.get("rows") or {}).get("value"), float(r["bytes"]), "exported")
+        Relation(r["name"], _rows(r), float(r["bytes"]), "exported")
         for r in json.loads(text)["relations"]
     )
 
@@ -318,6 +318,10 @@ def _write(target: Path, text: str) -> None:
         with suppress(OSError):
             draft.unlink()
         raise
+
+
+def _rows(relation: Mapping[str, Any]) -> float | None:
+    return float(relation["rows"]["value"]) if "rows" in relation else None
 
 
 def _relations(rows: list[Row]) -> Relations:

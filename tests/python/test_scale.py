@@ -82,6 +82,17 @@ def test_plans_at_scale(
     assert informed >= 0.9 * len(QUERIES)
 
 
+def test_uniform_scale(spark: SparkSession) -> None:
+    """The same with every table ten thousand times as large, dimensions included."""
+    selinger.import_stats(spark, scale.STATISTICS, scale=10_000)
+    wrong = [
+        f"{query.name}: {problem}"
+        for query in QUERIES.values()
+        for problem in scale.problems(selinger.explain(spark.sql(query.spark)))
+    ]
+    assert wrong == []
+
+
 def test_decisions_that_change(outlines: dict[int, dict[str, dict[str, str]]]) -> None:
     """What is decided otherwise at another scale factor is known."""
     if set(outlines) != set(scale.FACTORS):

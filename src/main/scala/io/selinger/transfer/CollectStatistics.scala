@@ -63,28 +63,20 @@ object CollectStatistics {
   private def of(leaf: LeafNode, name: String): PortableRelation = {
     val budget = TimeUnit.MILLISECONDS.toNanos(SelingerConf.EXPORT_BUDGET_MS.value)
     val deadline = System.nanoTime() + budget
-    val known = estimate(leaf, Set.empty)
-    // The counts of these are exact for whole parts of the relation, those of samples are not.
-    val counted = leaf match {
-      case FileRelation(relation) if !isImported(leaf) =>
-        FooterStatistics.of(relation, Nil).fold(Set.empty[String])(_.dictionaries.keySet)
-      case _ => Set.empty[String]
-    }
-    val columns = known.fold(Map.empty[String, PortableColumn]) { before =>
-      leaf.output
-        .grouped(columnsAtOnce)
-        .flatMap { batch =>
-          val after =
-            if (isImported(leaf) || System.nanoTime() > deadline) None
-            else estimate(leaf, batch.map(_.exprId).toSet)
-          batch.map { column =>
-            columnName(column) ->
-              columnOf(column, before, after.getOrElse(before), leaf, counted)
-          }
-        }
-        .toMap
-        .filterNot { case (_, column) => column == PortableColumn() }
-    }
+    val batches = leaf.output.grouped(columnsAtOnce).map { batch =>
+      if (System.nanoTime() > deadline) Batch(batch, None, None, Set.empty)
+      else {
+        val ids = batch.map(_.exprId).toSet
+        val read = unsampled(estimate(leaf, ids))
+        val sampled = if (isImported(leaf)) None else estimate(leaf, ids)
+        Batch(batch, read, sampled.orElse(read), unsampled(countedIn(leaf, ids)))
+      }
+    }.toSeq
+    val known = batches.flatMap(_.read).headOption
+    val columns = batches
+      .flatMap(batch => batch.columns.map(c => columnName(c) -> columnOf(c, batch, leaf)))
+      .toMap
+      .filterNot { case (_, column) => column == PortableColumn() }
     PortableRelation(
       name,
       formatOf(leaf),
@@ -103,26 +95,53 @@ object CollectStatistics {
 
   private def isImported(leaf: LeafNode): Boolean = ImportedStatistics.unapply(leaf).isDefined
 
-  /** What is known of a leaf if these columns are joined or grouped by. */
-  private def estimate(leaf: LeafNode, keys: Set[ExprId]): Option[PlanEstimate] = {
+  /**
+   * Some columns of a relation.
+   *
+   * @param read what is known of them without a sample; none if no time was left
+   * @param sampled what is known with one
+   * @param counted names of those whose values are counted by dictionaries
+   */
+  private final case class Batch(
+      columns: Seq[Attribute],
+      read: Option[PlanEstimate],
+      sampled: Option[PlanEstimate],
+      counted: Set[String]
+  )
+
+  /** Runs `body` as if predicates were not tried on samples. */
+  private def unsampled[A](body: => A): A = {
+    val conf = SQLConf.get.clone()
+    conf.setConfString(SelingerConf.SAMPLE_PREDICATES.switch, "false")
+    SQLConf.withExistingConf(conf)(body)
+  }
+
+  /** Runs `body` in a pass of its own, as if a query joined or grouped by these columns. */
+  private def asked[A](keys: Set[ExprId])(body: => A): A = {
     val pass = PlanningPass.start()
     KeyColumns.ask(keys)
-    try pass.timed(LeafStatistics.of(leaf, Nil).map(_._1))
+    try pass.timed(body)
     finally { val _ = PlanningPass.start() }
   }
 
+  private def estimate(leaf: LeafNode, keys: Set[ExprId]): Option[PlanEstimate] =
+    asked(keys)(LeafStatistics.of(leaf, Nil).map(_._1))
+
+  /** Counts of dictionaries are exact for whole parts of a relation, those of samples are not. */
+  private def countedIn(leaf: LeafNode, keys: Set[ExprId]): Set[String] = leaf match {
+    case FileRelation(relation) if !isImported(leaf) =>
+      asked(keys)(FooterStatistics.of(relation, Nil)).fold(Set.empty[String])(_.dictionaries.keySet)
+    case _ => Set.empty
+  }
+
   /** A column with the origin of each of its numbers: what a sample has changed comes from it. */
-  private def columnOf(
-      column: Attribute,
-      before: PlanEstimate,
-      after: PlanEstimate,
-      leaf: LeafNode,
-      counted: Set[String]
-  ): PortableColumn = {
-    val known = before.columns.getOrElse(column.exprId, ColumnStatistics())
-    val refined = after.columns.getOrElse(column.exprId, ColumnStatistics())
+  private def columnOf(column: Attribute, batch: Batch, leaf: LeafNode): PortableColumn = {
+    def in(estimate: Option[PlanEstimate]) =
+      estimate.flatMap(_.columns.get(column.exprId)).getOrElse(ColumnStatistics())
+    val known = in(batch.read)
+    val refined = in(batch.sampled)
     val isPartition = partitionsOf(leaf).contains(column.name)
-    val read = imported(leaf, columnName(column))
+    val inFile = imported(leaf, columnName(column))
     def number(
         pick: ColumnStatistics => Option[Double],
         ofFile: PortableColumn => Option[Quantity],
@@ -132,13 +151,13 @@ object CollectStatistics {
       Quantity(
         value,
         if (changed) Origin.Sampled
-        else read.flatMap(ofFile).fold(origin)(_.origin)
+        else inFile.flatMap(ofFile).fold(origin)(_.origin)
       )
     }
     // What footers hold is counted if all of them were read.
-    val footers = before.rows.origin
+    val footers = batch.read.fold[Origin](Origin.Default)(_.rows.origin)
     val distinct =
-      if (counted(columnName(column))) known.distinct.map(Quantity(_, Origin.Derived))
+      if (batch.counted(columnName(column))) known.distinct.map(Quantity(_, Origin.Derived))
       else number(_.distinct, _.distinct, if (isPartition) footers else Origin.Derived)
     PortableColumn(
       number(_.nullFraction, _.nullFraction, if (isPartition) Origin.Derived else footers),

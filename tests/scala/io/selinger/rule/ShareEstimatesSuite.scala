@@ -36,13 +36,14 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
       spark.range(0, rows, 1, 4).selectExpr(columns: _*).write.parquet(target.toString)
       spark.read.parquet(target.toString).createOrReplaceTempView(name)
     }
-    save("facts", 60000, "id", "id % 1000 AS k", "id % 7 AS v")
-    save("dims", 20000, "id AS k", "concat('name ', id % 500) AS name", "string(id) AS text")
-    body
+    save("shared_facts", 60000, "id", "id % 1000 AS k", "id % 7 AS v")
+    save("shared_dims", 20000, "id AS k", "concat('name ', id % 500) AS name", "string(id) AS text")
+    try body
+    finally Seq("shared_facts", "shared_dims").foreach(spark.catalog.dropTempView(_))
   }
 
   private val query =
-    "SELECT count(*), sum(v) FROM facts JOIN dims ON facts.k = dims.k WHERE name LIKE '% 7'"
+    "SELECT count(*), sum(v) FROM shared_facts facts JOIN shared_dims dims ON facts.k = dims.k WHERE name LIKE '% 7'"
 
   private def joins(settings: (String, String)*): Seq[String] =
     withConf(sparkDecides ++ settings: _*)(Plans.joins(spark.sql(query)))
@@ -73,9 +74,9 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
     withTables {
       Seq(
         query,
-        "SELECT count(*) FROM facts WHERE k NOT IN (SELECT k FROM dims WHERE text LIKE '%9%')",
-        "SELECT count(*) FROM facts LEFT JOIN dims ON facts.k = dims.k AND text LIKE '1%'",
-        "SELECT count(*) FROM facts WHERE EXISTS (SELECT 1 FROM dims WHERE dims.k = facts.k AND name = 'name 3')"
+        "SELECT count(*) FROM shared_facts WHERE k NOT IN (SELECT k FROM shared_dims WHERE text LIKE '%9%')",
+        "SELECT count(*) FROM shared_facts f LEFT JOIN shared_dims d ON f.k = d.k AND text LIKE '1%'",
+        "SELECT count(*) FROM shared_facts f WHERE EXISTS (SELECT 1 FROM shared_dims d WHERE d.k = f.k AND name = 'name 3')"
       ).foreach { text =>
         val expected = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(text)))
         val found = withConf(sparkDecides :+ on: _*)(Answer.of(spark.sql(text)))
@@ -102,7 +103,7 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
   test("the size is that of the rows that are feared, in memory, and rows are those expected") {
     withTables {
       withConf(sparkDecides :+ on: _*) {
-        val df = spark.sql("SELECT * FROM dims WHERE name LIKE '% 7'")
+        val df = spark.sql("SELECT * FROM shared_dims WHERE name LIKE '% 7'")
         val truth = df.count()
         val plan = shared(df)
         val stats = filter(plan).stats
@@ -128,10 +129,10 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
 
   test("leaves nothing on plans that other queries share") {
     withTables {
-      val df = spark.table("dims").where("name LIKE '% 7'")
+      val df = spark.table("shared_dims").where("name LIKE '% 7'")
       val before = Plans.execution(df).analyzed.stats.sizeInBytes
       withConf(sparkDecides.filterNot(_._1.contains("Factor")) :+ on: _*) {
-        val _ = df.join(spark.table("facts"), "k").count()
+        val _ = df.join(spark.table("shared_facts"), "k").count()
       }
       assert(Plans.execution(df).analyzed.stats.sizeInBytes == before)
       assert(Plans.execution(df).analyzed.stats.rowCount.isEmpty)
@@ -171,7 +172,7 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
   test("does not fire where formulas estimate the filter (ESTIMATE_UNCERTAIN)") {
     withTables {
       withConf((sparkDecides :+ on) :+ (SelingerConf.SAMPLE_PREDICATES.switch -> "false"): _*) {
-        val plan = shared(spark.sql("SELECT * FROM dims WHERE name LIKE '% 7'"))
+        val plan = shared(spark.sql("SELECT * FROM shared_dims WHERE name LIKE '% 7'"))
         assert(decisions(plan).map(_.reason) == Seq(Reason.EstimateUncertain))
         // Of the relation itself all rows were counted.
         val stats = filter(plan).stats
@@ -183,7 +184,7 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
   test("does not fire where nothing is known (NO_STATISTICS)") {
     withTables(
       assertDeclined(Reason.NoStatistics, SelingerConf.READ_FOOTER_STATISTICS.switch -> "false")(
-        "SELECT * FROM dims WHERE name LIKE '% 7'"
+        "SELECT * FROM shared_dims WHERE name LIKE '% 7'"
       )
     )
   }
@@ -191,7 +192,7 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
   test("does not fire where Spark's own optimizer is on (SPARK_ESTIMATES)") {
     withTables(
       assertDeclined(Reason.SparkEstimates, "spark.sql.cbo.enabled" -> "true")(
-        "SELECT * FROM dims WHERE name LIKE '% 7'"
+        "SELECT * FROM shared_dims WHERE name LIKE '% 7'"
       )
     )
   }
@@ -200,7 +201,7 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
     withTables {
       // Files are smaller than their rows in memory.
       val small = Seq("spark.sql.sources.fileCompressionFactor" -> "0.01", threshold -> "1m")
-      assertDeclined(Reason.UserThreshold, small: _*)("SELECT * FROM dims WHERE name LIKE 'n%'")
+      assertDeclined(Reason.UserThreshold, small: _*)("SELECT * FROM shared_dims WHERE name LIKE 'n%'")
       assert(joins(small :+ on: _*) == joins(small: _*))
     }
   }

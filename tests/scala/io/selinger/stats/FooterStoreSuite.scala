@@ -252,6 +252,20 @@ class FooterStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
     assert(reader.reads.get == 15)
   }
 
+  test("what a query with little time has given up is read by one that waits for it") {
+    val reader = new StubReader(sleepMs = 20)
+    val files = (1 to 30).map(i => file(i, rows = 10))
+    val hasty = scala.concurrent.Future(
+      ask(reader, files, limits.copy(budgetMs = 100, threads = 1))
+    )(scala.concurrent.ExecutionContext.global)
+    eventually(assert(reader.reads.get > 0))
+    val patient = ask(reader, files)
+    assert(patient.filesRead == 30 && rowsOf(patient) == 300)
+    assert(
+      scala.concurrent.Await.result(hasty, scala.concurrent.duration.Duration(30, "s")).filesRead < 30
+    )
+  }
+
   test("many queries at a time") {
     val reader = new StubReader(sleepMs = 1)
     val answers = (1 to 8).map { i =>

@@ -6,7 +6,9 @@ import io.selinger.estimate.LeafStatistics
 import io.selinger.testing.{Answer, Plans, SharedSession}
 import java.nio.file.{Files, Path}
 import java.nio.file.attribute.FileTime
-import org.apache.spark.sql.DataFrame
+import org.apache.spark.ml.linalg.{SQLDataTypes, Vectors}
+import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.sql.types.{LongType, StructField, StructType}
 import org.scalatest.funsuite.AnyFunSuite
 import scala.jdk.CollectionConverters._
 import scala.util.Try
@@ -134,6 +136,21 @@ class HardTablesSuite extends AnyFunSuite with SharedSession {
         )
       } finally { val _ = spark.sql("DROP TABLE hard_texts") }
     }
+
+  test("a column of a user-defined type") {
+    withFolder { folder =>
+      val target = folder.resolve("t").toString
+      val schema = StructType(
+        Seq(StructField("id", LongType), StructField("v", SQLDataTypes.VectorType))
+      )
+      val rows = (0L until 100L).map(i => Row(i, Vectors.dense(i.toDouble, 1.0)))
+      spark.createDataFrame(rows.asJava, schema).write.parquet(target)
+      def table = spark.read.parquet(target)
+      assert(estimated(table.where("v IS NOT NULL AND id < 50")) == 50)
+      assertSame(table.join(table.where("id < 9").selectExpr("id"), "id").selectExpr("string(v)"))
+      assertSame(table.where("v IS NOT NULL").selectExpr("count(*)"))
+    }
+  }
 
   test("columns whose names differ in case only") {
     withFolder { folder =>

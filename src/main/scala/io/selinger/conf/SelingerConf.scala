@@ -405,8 +405,8 @@ object SelingerConf {
     SHARE_ESTIMATES
   )
 
-  /** Rules that the user has to ask for. */
-  private val onRequest: Set[RuleInfo] = Set(SHARE_ESTIMATES)
+  /** Rules that the user has to ask for; the others are on. */
+  val onRequest: Set[RuleInfo] = Set(SHARE_ESTIMATES)
 
   private val ruleSwitches: Map[String, Setting[Boolean]] = rules.map { rule =>
     rule.id -> Setting(

@@ -5,7 +5,7 @@ import io.selinger.core._
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
 import io.selinger.estimate.{LeafStatistics, PlanEstimate}
 import io.selinger.stats.{FileRelation, KeyColumns}
-import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
 import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical._

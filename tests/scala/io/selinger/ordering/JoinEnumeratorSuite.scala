@@ -29,6 +29,10 @@ class JoinEnumeratorSuite extends AnyFunSuite {
       val own = rowsOf(left.set | right.set)
       JoinTree.Joined(left, right, how, estimate(own), 8, left.seconds + right.seconds + own)
     }
+
+    override def selectivity(one: Int, other: Int): Double =
+      rowsOf(RelationSet.of(Seq(one, other))) /
+        (rowsOf(RelationSet.single(one)) * rowsOf(RelationSet.single(other)))
   }
 
   private def enumerator(
@@ -104,7 +108,7 @@ class JoinEnumeratorSuite extends AnyFunSuite {
       val graph = JoinGraphs.random(12 + seed % 20, new Random(seed)).shape
       val costs = new Costs(seed.toLong)
       val relations = (0 until graph.size).map(costs.relation)
-      val greedy = GreedySearch.best(relations, graph, costs, () => false).get
+      val greedy = GreedySearch.best(relations, graph, costs, graph.adjacent, () => false).get
       val random = new Random(seed)
       val written = Iterator
         .iterate(relations: IndexedSeq[JoinTree]) { forest =>

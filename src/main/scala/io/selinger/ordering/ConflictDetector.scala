@@ -1,18 +1,22 @@
 package io.selinger.ordering
 
-import io.selinger.ordering.OperatorTree.{Operator, Relation}
+import io.selinger.ordering.OperatorTree.Operator
 
 /** Joins in the order written, as far as their reordering goes: no plans, no expressions. */
 sealed trait OperatorTree {
 
   /** Relations below. */
   def relations: RelationSet
+
+  /** All joins, those below first. */
+  def operators: Vector[Operator]
 }
 
 object OperatorTree {
 
   final case class Relation(index: Int) extends OperatorTree {
     val relations: RelationSet = RelationSet.single(index)
+    val operators: Vector[Operator] = Vector.empty
   }
 
   /** @param predicates conjuncts of the join's condition */
@@ -23,6 +27,8 @@ object OperatorTree {
       right: OperatorTree
   ) extends OperatorTree {
     val relations: RelationSet = left.relations | right.relations
+    val operators: Vector[Operator] = left.operators ++ right.operators :+ this
+    val allInner: Boolean = operators.forall(_.kind == JoinKind.Inner)
 
     /** Relations that the condition concerns: the syntactic eligibility set. */
     val concerned: RelationSet = RelationSet.union(predicates.map(_.references))
@@ -91,41 +97,45 @@ final case class JoinEdge(
 final class ConflictDetector(root: OperatorTree) {
 
   /** One for each join, or for each conjunct of an inner join. */
-  def edges: Seq[JoinEdge] = operators(root).flatMap(edgesOf)
+  def edges: Seq[JoinEdge] = root.operators.flatMap(edgesOf)
 
   /** An equality of two relations that follows from others, as an inner join of both implies it. */
   def between(one: Int, other: Int): JoinEdge = {
     val both = RelationSet.single(one) | RelationSet.single(other)
-    val meeting = operators(root)
+    val meeting = root.operators
       .filter(operator => both.within(operator.relations))
       .minBy(_.relations.size)
-    edge(meeting, both, Nil)
-  }
-
-  private def operators(tree: OperatorTree): Seq[Operator] = tree match {
-    case operator: Operator => operators(operator.left) ++ operators(operator.right) :+ operator
-    case _: Relation => Nil
+    edge(meeting, both, Nil, rulesOf(meeting))
   }
 
   private def edgesOf(operator: Operator): Seq[JoinEdge] = operator.kind match {
     case JoinKind.Inner if operator.predicates.isEmpty =>
-      Seq(edge(operator, operator.relations, Nil).copy(optional = true))
-    case JoinKind.Inner => operator.predicates.map(p => edge(operator, p.references, Seq(p.id)))
-    case _ => Seq(edge(operator, operator.concerned, operator.predicates.map(_.id)))
+      Seq(edge(operator, operator.relations, Nil, rulesOf(operator)).copy(optional = true))
+    case JoinKind.Inner =>
+      val rules = rulesOf(operator)
+      operator.predicates.map(p => edge(operator, p.references, Seq(p.id), rules))
+    case _ =>
+      val ids = operator.predicates.map(_.id)
+      Seq(edge(operator, operator.concerned, ids, rulesOf(operator)))
   }
 
-  private def edge(operator: Operator, concerned: RelationSet, predicates: Seq[Int]): JoinEdge = {
+  private def edge(
+      operator: Operator,
+      concerned: RelationSet,
+      predicates: Seq[Int],
+      all: Seq[ConflictRule]
+  ): JoinEdge = {
     def half(side: OperatorTree) =
       if (concerned.meets(side.relations)) concerned & side.relations else side.relations
     val own = half(operator.left) | half(operator.right)
-    val (eligible, rules) = absorbed(own, rulesOf(operator))
+    val (eligible, rules) = absorbed(own, all)
     JoinEdge(
       operator.kind,
       eligible & operator.left.relations,
       eligible & operator.right.relations,
       rules,
       predicates,
-      anySplit = operators(operator).forall(_.kind == JoinKind.Inner)
+      anySplit = operator.allInner
     )
   }
 
@@ -138,8 +148,9 @@ final class ConflictDetector(root: OperatorTree) {
     if (grown == set) (set, rules.filterNot(_.all.within(set))) else absorbed(grown, rules)
   }
 
-  private def rulesOf(b: Operator): Seq[ConflictRule] = {
-    val below = operators(b.left).flatMap { a =>
+  private def rulesOf(b: Operator): Seq[ConflictRule] = if (b.allInner) Nil
+  else {
+    val below = b.left.operators.flatMap { a =>
       def upper(side: OperatorTree) = rejects(b, side, b.left)
       Seq(
         Option.unless(
@@ -150,7 +161,7 @@ final class ConflictDetector(root: OperatorTree) {
         )(rule(a, from = a.left, to = a.right))
       ).flatten
     }
-    val beside = operators(b.right).flatMap { a =>
+    val beside = b.right.operators.flatMap { a =>
       def upper(side: OperatorTree) = rejects(b, side, b.right)
       Seq(
         Option.unless(

@@ -11,20 +11,33 @@ object GreedySearch {
 
   private final case class Candidate(one: Int, other: Int, tree: JoinTree, added: Double)
 
-  /** None where the time was up, or where rules leave no way on. */
+  /**
+   * None where the time was up, or where rules leave no way on.
+   *
+   * @param tried for each relation those that it is tried with: its neighbours, or some of them where
+   *   these are very many
+   */
   def best(
       relations: IndexedSeq[JoinTree],
       graph: Hypergraph,
       trees: JoinTrees,
+      tried: IndexedSeq[RelationSet],
       expired: () => Boolean
   ): Option[JoinTree] = {
+    def near(one: RelationSet, other: RelationSet): Boolean = {
+      val (few, many) = if (one.size <= other.size) (one, other) else (other, one)
+      few.exists(i => tried(i).meets(many)) ||
+      graph.edges.exists(edge => edge.relations.meets(one) && edge.relations.meets(other))
+    }
     // By the number under which each was made, which settles equal costs.
     val forest = mutable.LinkedHashMap.from(relations.indices.map(i => i -> relations(i)))
     var next = relations.size
     def candidate(one: Int, other: Int): Option[Candidate] =
-      Joining.join(forest(one), forest(other), graph, trees).map { tree =>
-        Candidate(one, other, tree, tree.seconds - forest(one).seconds - forest(other).seconds)
-      }
+      if (!near(forest(one).set, forest(other).set)) None
+      else
+        Joining.join(forest(one), forest(other), graph, trees).map { tree =>
+          Candidate(one, other, tree, tree.seconds - forest(one).seconds - forest(other).seconds)
+        }
     var candidates: IndexedSeq[Candidate] = for {
       one <- relations.indices
       other <- one + 1 until relations.size

@@ -53,7 +53,7 @@ final class Hypergraph(val adjacent: IndexedSeq[RelationSet], val edges: Indexed
 
   private def isAdjacent(one: RelationSet, other: RelationSet): Boolean = {
     val (few, many) = if (one.size <= other.size) (one, other) else (other, one)
-    few.members.exists(i => adjacent(i).meets(many))
+    few.exists(i => adjacent(i).meets(many))
   }
 
   /** A join that is not simple takes place alone; all others that come together must be inner. */

@@ -42,42 +42,65 @@ final class JoinEnumerator(
 
   private def heuristic(limit: Option[Limit]): Option[Found] = {
     val start = written.filterNot(_ => expired(1.0)())
-    val greedy = GreedySearch.best(relations, graph, trees, expired(1.0))
-    val linear =
-      if (graph.size > mostLinear) Nil
-      else
-        ((greedy ++ start).map(_.leaves.toIndexedSeq).toSeq :+ linearized).distinct.flatMap { order =>
-          LinearSearch.best(order.map(relations), graph, trees, expired(linearShare))
-        }
-    val candidates = (linear.map(Found(_, Method.Linear, limit)) ++
-      greedy.map(Found(_, Method.Greedy, limit)) ++
-      start.map(Found(_, Method.Written, limit)))
+    val greedy = GreedySearch.best(relations, graph, trees, tried, expired(1.0))
+    val orders =
+      (Option.when(isSmall)(linearized) ++ (greedy ++ start).map(
+        _.leaves.toIndexedSeq
+      )).toSeq.distinct
+    // The more joins there are between two sets, the longer it takes to cost one.
+    val affordable = math.max(0, (mostLinearWork / linearWork).toInt)
+    val linear = orders.take(affordable).flatMap { order =>
+      LinearSearch.best(order.map(relations), graph, trees, expired(linearShare))
+    }
+    val candidates = linear.map(Found(_, Method.Linear, limit)) ++
+      greedy.map(Found(_, Method.Greedy, limit)) ++ start.map(Found(_, Method.Written, limit))
     candidates.minByOption(_.tree.seconds).map { found =>
-      val refinement = new TreeRefinement(graph, trees, refinedInputs, expired(refinedShare))
+      val refinement =
+        new TreeRefinement(graph, trees, refinedInputs, refinedParts, expired(refinedShare))
       found.copy(tree = refinement.refined(found.tree))
     }
   }
 
-  private def linearized: IndexedSeq[Int] =
-    Linearization.of(graph.size, relations(_).estimate.rows.value, links)
-
-  private def links: Seq[Linearization.Link] = {
+  private lazy val links: Seq[Linearization.Link] = {
     val near = for {
       one <- 0 until graph.size
       other <- graph.adjacent(one).members
       if one < other
-    } yield (one, other)
-    val far = graph.edges.map(edge => (edge.left.lowest, edge.right.lowest))
-    (near ++ far).distinct.map { case (one, other) =>
-      val (left, right) = (relations(one), relations(other))
+    } yield {
+      val share = trees.selectivity(one, other)
+      def rows(i: Int) = math.max(1.0, relations(i).estimate.rows.value)
+      Linearization.Link(one, other, share * rows(other), share * rows(one))
+    }
+    val far = graph.edges.map { edge =>
+      val (left, right) = (relations(edge.left.lowest), relations(edge.right.lowest))
       val rows = Joining
         .join(left, right, graph, trees)
         .map(_.estimate.rows.value)
         .getOrElse(math.max(left.estimate.rows.value, right.estimate.rows.value))
       def factor(from: JoinTree) = rows / math.max(1.0, from.estimate.rows.value)
-      Linearization.Link(one, other, factor(left), factor(right))
+      Linearization.Link(edge.left.lowest, edge.right.lowest, factor(left), factor(right))
     }
+    near ++ far
   }
+
+  private def isSmall: Boolean = graph.size <= mostLinear
+
+  private def linearWork: Double =
+    math.pow(graph.size.toDouble, 3) / 6 * math.max(1.0, links.size / (2.0 * graph.size))
+
+  private def linearized: IndexedSeq[Int] =
+    Linearization.of(graph.size, relations(_).estimate.rows.value, links)
+
+  /** All neighbours; of very many, those on the most selective spanning tree. */
+  private def tried: IndexedSeq[RelationSet] =
+    if (links.size <= mostTried * graph.size) graph.adjacent
+    else {
+      val near = Linearization
+        .spanning(graph.size, links)
+        .flatMap(link => Seq(link.one -> link.other, link.other -> link.one))
+        .groupMap(_._1)(_._2)
+      (0 until graph.size).map(i => RelationSet.of(near.getOrElse(i, Nil)))
+    }
 }
 
 object JoinEnumerator {
@@ -88,7 +111,12 @@ object JoinEnumerator {
   private val refinedShare = 0.9
 
   private val mostLinear = 100
+  // Of pairs of intervals, all orders together: three orders of a hundred relations in a chain.
+  private val mostLinearWork = 510000.0
   private val refinedInputs = 7
+  private val refinedParts = 24
+  // Joins a relation, on average.
+  private val mostTried = 8
 
   /** How the tree was found. */
   sealed abstract class Method(val label: String)

@@ -4,6 +4,8 @@ import io.selinger.ordering.JoinRegion.{Leaf, Pair, Shape}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
+import scala.annotation.tailrec
+import scala.collection.mutable
 
 /**
  * A condition that is not one of the equalities of a [[KeyClass]].
@@ -56,12 +58,15 @@ final case class JoinGraph(
   }
 
   /** The classes that give a join of these sets a key. */
-  def keysBetween(left: RelationSet, right: RelationSet): Seq[KeyClass] = {
+  def keysBetween(left: RelationSet, right: RelationSet): Seq[KeyClass] =
+    keyNumbersBetween(left, right).map(keys)
+
+  def keyNumbersBetween(left: RelationSet, right: RelationSet): Seq[Int] = {
     val few = if (left.size <= right.size) left else right
     val found =
       if (few.size == 1) keysAt(few.lowest)
       else few.members.flatMap(keysAt).distinct.sorted
-    found.map(keys).filter(_.joins(left, right))
+    found.filter(keys(_).joins(left, right))
   }
 
   /** The left side of each belongs to `left`. */
@@ -316,20 +321,24 @@ object JoinGraph {
   }
 
   private def distinct(conditions: Seq[Expression]): Seq[Expression] =
-    conditions.foldLeft(Seq.empty[Expression]) { (kept, condition) =>
-      if (kept.exists(_.semanticEquals(condition))) kept else kept :+ condition
-    }
+    conditions.distinctBy(_.canonicalized)
 
   private def missing(relation: LogicalPlan, conditions: Seq[Expression]): Seq[Expression] =
     conditions.filterNot(relation.constraints.contains)
 
   /** Equalities whose sides are equal by transitivity, together. */
-  private def equivalent(equalities: Seq[EqualTo]): Seq[Seq[EqualTo]] =
-    equalities.foldLeft(Seq.empty[Seq[EqualTo]]) { (classes, equality) =>
-      val (touched, apart) = classes.partition(_.exists(sharesSide(_, equality)))
-      apart :+ (touched.flatten :+ equality)
+  private def equivalent(equalities: Seq[EqualTo]): Seq[Seq[EqualTo]] = {
+    val leaders = mutable.HashMap.empty[Expression, Expression]
+    @tailrec def leader(side: Expression): Expression = leaders.get(side) match {
+      case Some(next) => leader(next)
+      case None => side
     }
-
-  private def sharesSide(a: EqualTo, b: EqualTo): Boolean =
-    a.children.exists(l => b.children.exists(r => l.semanticEquals(r)))
+    equalities.foreach { equality =>
+      val (one, other) =
+        (leader(equality.left.canonicalized), leader(equality.right.canonicalized))
+      if (one != other) leaders.update(other, one)
+    }
+    val classes = equalities.groupBy(e => leader(e.left.canonicalized))
+    equalities.map(e => leader(e.left.canonicalized)).distinct.map(classes)
+  }
 }

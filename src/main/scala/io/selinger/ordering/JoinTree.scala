@@ -67,4 +67,7 @@ trait JoinTrees {
 
   /** @param left the side that is kept, where the join is not symmetric */
   def join(left: JoinTree, right: JoinTree, how: Connection): JoinTree
+
+  /** Roughly, the share of all pairs that an inner join of two relations returns; must be cheap. */
+  def selectivity(one: Int, other: Int): Double
 }

@@ -55,6 +55,18 @@ final class JoinTreeCost(
     )
   }
 
+  override def selectivity(one: Int, other: Int): Double = {
+    val between = graph.keyNumbersBetween(RelationSet.single(one), RelationSet.single(other))
+    between.map(k => 1.0 / math.max(distinct(k)(one), distinct(k)(other))).product
+  }
+
+  /** Values of each class's members, by relation. */
+  private lazy val distinct: IndexedSeq[Map[Int, Double]] = graph.keys.map { key =>
+    key.members.map { case (i, member) =>
+      i -> math.max(1.0, estimates(i).distinct(member).getOrElse(estimates(i).rows.value))
+    }.toMap
+  }
+
   /** Among joins that cost about the same, one whose rows may be far more is the worse one. */
   private def surcharge(estimate: PlanEstimate): Double = {
     val magnitudes = math.log10(math.max(1.0, estimate.high / math.max(1.0, estimate.rows.value)))

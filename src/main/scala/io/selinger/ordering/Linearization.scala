@@ -34,7 +34,7 @@ object Linearization {
   }
 
   /** The most selective links that connect all (Kruskal). */
-  private def spanning(size: Int, links: Seq[Link]): Seq[Link] = {
+  def spanning(size: Int, links: Seq[Link]): Seq[Link] = {
     val leader = Array.range(0, size)
     @tailrec def find(i: Int): Int = if (leader(i) == i) i else find(leader(i))
     links.sortBy(_.weight).filter { link =>

@@ -60,6 +60,21 @@ final class RelationSet private (private val low: Long, private val high: Array[
       (i + 1) * 64 + java.lang.Long.numberOfTrailingZeros(high(i))
     }
 
+  /** Whether some member has a property; without a list of them, for the searches' inner loops. */
+  def exists(holds: Int => Boolean): Boolean = {
+    var found = false
+    var i = 0
+    while (i <= high.length && !found) {
+      var rest = word(i)
+      while (rest != 0L && !found) {
+        found = holds(i * 64 + java.lang.Long.numberOfTrailingZeros(rest))
+        rest &= rest - 1
+      }
+      i += 1
+    }
+    found
+  }
+
   def members: IndexedSeq[Int] = {
     val found = Array.newBuilder[Int]
     var i = 0

@@ -8,11 +8,15 @@ import scala.collection.mutable
  *
  * References: [1] Kossmann, Stocker, Iterative Dynamic Programming: A New Class of Query Optimization
  * Algorithms, TODS 2000 (IDP-2).
+ *
+ * @param inputs that are ordered anew at a time, at most
+ * @param parts that are tried, at most
  */
 final class TreeRefinement(
     graph: Hypergraph,
     trees: JoinTrees,
     inputs: Int,
+    parts: Int,
     expired: () => Boolean
 ) {
 
@@ -21,12 +25,17 @@ final class TreeRefinement(
     var best = tree
     val tried = mutable.HashSet.empty[Seq[RelationSet]]
     var improving = true
-    while (improving && !expired())
+    def done = expired() || tried.size >= parts
+    while (improving && !done)
       improving = best.joins.sortBy(-_.ownSeconds).exists { join =>
-        val parts = partsOf(join)
-        if (parts.size < 3 || expired() || !tried.add(parts.map(_.set))) false
+        val inputsOf = partsOf(join)
+        if (inputsOf.size < 3 || done || !tried.add(inputsOf.map(_.set))) false
         else
-          reordered(parts).filter(_.seconds < join.seconds).flatMap(replaced(best, join, _)) match {
+          reordered(inputsOf).filter(_.seconds < join.seconds).flatMap(replaced(
+            best,
+            join,
+            _
+          )) match {
             case Some(better) if better.seconds < best.seconds =>
               best = better
               true

@@ -28,7 +28,7 @@ MEMORY ?= 8g
 ANALYZED ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs bench bench-operators bench-footers bench-estimates clean
+.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs bench bench-operators bench-footers bench-plancost bench-estimates clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -98,8 +98,11 @@ bench: $(JAR) $(VENV)/.ready ## measure profiles in turn: SF, QUERIES, RUNS, PRO
 bench-operators: $(JAR) $(VENV)/.ready ## measure join operators against the cost model
 	$(PY) -m benchmarks.operators --memory $(MEMORY)
 
-bench-footers: $(JAR) $(VENV)/.ready ## measure how long footers take: SF
+bench-footers: $(JAR) $(VENV)/.ready ## measure how long the first look at files takes: SF
 	$(PY) -m benchmarks.footers --sf $(SF)
+
+bench-plancost: $(JAR) $(VENV)/.ready ## measure what planning costs once files are known: SF, QUERIES, SUITE
+	$(PY) -m benchmarks.plancost --suite $(SUITE) --sf $(SF) --queries $(QUERIES)
 
 bench-estimates: $(TEST_JAR) ## compare estimated with true rows: SF, QUERIES, SUITE, ANALYZED=1
 	$(PY) -m benchmarks.estimates --suite $(SUITE) --sf $(SF) --queries $(QUERIES) $(if $(ANALYZED),--analyzed)

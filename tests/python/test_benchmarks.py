@@ -20,6 +20,8 @@ from benchmarks.demo import change_table
 from benchmarks.figures import rate, ratio_spread, summarise
 from benchmarks.judge import Answer, judge, sum_up_answers
 from benchmarks.jvm import operator_counts, wanted_metrics
+from benchmarks.plancost import added, quantile
+from benchmarks.plancost import summarise as summarise_plan_cost
 from benchmarks.plantext import operator_change, read_plan, side_by_side
 from benchmarks.profiles import COMMON, make_profile, public_text
 from benchmarks.qerror import estimates_table, percentile, q_error
@@ -555,3 +557,28 @@ def test_the_skewed_data_is_what_its_queries_ask_for() -> None:
     ).fetchone()
     assert top is not None
     assert top[0] > 5
+
+
+# ---- planning cost
+
+
+def test_planning_cost_is_the_difference_of_medians_and_its_spread_that_of_rounds() -> None:
+    first = {"stock_first_ms": 100.0, "selinger_first_ms": 250.0}
+    rows = [
+        {"name": "q01", "stock_ms": [10.0, 20.0, 12.0], "selinger_ms": [15.0, 40.0, 18.0], **first},
+        {"name": "q02", "stock_ms": [50.0, 50.0, 50.0], "selinger_ms": [45.0, 75.0, 50.0], **first},
+        {"name": "q03", "stock_ms": [8.0, 8.0, 8.0], "selinger_ms": [16.0, 16.0, 16.0], **first},
+    ]
+    assert [added(row) for row in rows] == [6.0, 0.0, 8.0]
+    summary = summarise_plan_cost(rows)
+    assert summary["added_ms_median"] == 6.0
+    assert summary["added_ms_p95"] == summary["added_ms_max"] == 8.0
+    assert summary["ratio_spread"] == [1.5, 2.0]
+    assert summary["first_plans_selinger_ms"] - summary["first_plans_stock_ms"] == 450.0
+    assert summarise_plan_cost([]) == {"queries": 0}
+
+
+def test_quantiles_are_values_that_occurred() -> None:
+    values = [float(value) for value in range(1, 101)]
+    assert [quantile(values, share) for share in (0.01, 0.5, 0.95, 1.0)] == [1.0, 50.0, 95.0, 100.0]
+    assert quantile([7.0], 0.95) == 7.0

@@ -20,7 +20,7 @@ class LayeringSuite extends AnyFunSuite {
   private val layers = Seq("cost", "estimate", "stats", "conf")
 
   // These decide, each for itself.
-  private val deciding = Seq("ordering", "strategy")
+  private val deciding = Seq("ordering", "rule", "strategy")
 
   private def forbid(from: String, to: Seq[String]): Unit =
     noClasses()

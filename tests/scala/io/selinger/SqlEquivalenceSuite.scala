@@ -35,6 +35,12 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
       SelingerConf.BROADCAST_MAX_BYTES.key -> "1",
       SelingerConf.HASH_MEMORY_SHARE.key -> "1.0",
       SelingerConf.ORDER_MIN_GAIN.key -> "0"
+    ),
+    // Spark decides, with our sizes.
+    "shared" -> Seq(
+      SelingerConf.SHARE_ESTIMATES.switch -> "true",
+      SelingerConf.SELECT_JOIN_OPERATOR.switch -> "false",
+      "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold" -> "0"
     )
   )
 

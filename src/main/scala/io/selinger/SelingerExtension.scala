@@ -3,6 +3,7 @@ package io.selinger
 import io.selinger.conf.SelingerConf
 import io.selinger.explain.TableFunctions
 import io.selinger.ordering.ReorderJoins
+import io.selinger.rule.ShareEstimates
 import io.selinger.strategy.SelectJoinOperator
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
@@ -17,6 +18,7 @@ import org.slf4j.LoggerFactory
  *     │  Spark: parse, analyse, push predicates down
  *     ▼
  *   ordering/  ReorderJoins         ← estimate/, cost/ as below
+ *   rule/      ShareEstimates       ← estimate/; off unless asked for
  *     │  Spark: the rest of its optimizer
  *     ▼
  *   strategy/  SelectJoinOperator   ← estimate/ rows of both sides ← stats/ footers, stages
@@ -46,8 +48,12 @@ class SelingerExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectTableFunction(TableFunctions.settings.description)
     // Once a query, after Spark has pushed predicates down and before it plans its scans.
     extensions.injectPreCBORule(session => new ReorderJoins(classicOf(session)))
+    // In the order found, and before the late rules that read sizes.
+    extensions.injectPreCBORule(_ => new ShareEstimates.ForRules)
     // A strategy, because it runs before Spark's JoinSelection and again at each adaptive re-plan.
     extensions.injectPlannerStrategy(session => new SelectJoinOperator(classicOf(session)))
+    // After it, because it begins the pass; Spark's strategies read sizes when both have been asked.
+    extensions.injectPlannerStrategy(_ => new ShareEstimates.ForStrategies)
   }
 
   // Extensions are applied on the server, where every session is a classic one.

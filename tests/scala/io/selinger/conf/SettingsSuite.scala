@@ -9,11 +9,15 @@ class SettingsSuite extends AnyFunSuite with SharedSession {
 
   private val units = Set("bytes", "ms", "share", "factor", "count", "flag", "choice")
 
-  test("defaults: on, silent about its own errors, explained for people, all rules switched on") {
+  test("defaults: on, silent about its own errors, explained for people, rules switched on") {
     assert(MODE.default == "on")
     assert(FAIL_ON_ERROR.default == "false")
     assert(EXPLAIN_FORMAT.default == "text")
-    rules.foreach(rule => assert(all.find(_.key == rule.switch).exists(_.default == "true")))
+    rules.foreach { rule =>
+      val expected = (!onRequest(rule)).toString
+      assert(all.find(_.key == rule.switch).exists(_.default == expected))
+    }
+    assert(onRequest == Set(SHARE_ESTIMATES))
   }
 
   test("every default is a value that the setting accepts") {
@@ -121,10 +125,12 @@ class SettingsSuite extends AnyFunSuite with SharedSession {
     withConf(FAIL_ON_ERROR.key -> "false")(assert(!switches.failOnError))
     withConf(PLANNING_BUDGET_MS.key -> "7")(assert(switches.budgetMs == 7))
     rules.foreach { rule =>
-      assert(switches.enabled(rule))
-      withConf(rule.switch -> "false") {
-        assert(!switches.enabled(rule))
-        rules.filterNot(_ == rule).foreach(other => assert(switches.enabled(other)))
+      assert(switches.enabled(rule) == !onRequest(rule))
+      withConf(rule.switch -> onRequest(rule).toString) {
+        assert(switches.enabled(rule) == onRequest(rule))
+        rules
+          .filterNot(_ == rule)
+          .foreach(other => assert(switches.enabled(other) == !onRequest(other)))
       }
     }
   }

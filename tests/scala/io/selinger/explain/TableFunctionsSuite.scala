@@ -61,7 +61,7 @@ class TableFunctionsSuite extends AnyFunSuite with SharedSession {
     def enabled = spark.sql("SELECT rule, enabled FROM selinger_rules()").collect().map(r =>
       r.getString(0) -> r.getBoolean(1)
     ).toMap
-    assert(enabled == SelingerConf.rules.map(_.id -> true).toMap)
+    assert(enabled == SelingerConf.rules.map(rule => rule.id -> !SelingerConf.onRequest(rule)).toMap)
     withConf(SelingerConf.SELECT_JOIN_OPERATOR.switch -> "false") {
       assert(!enabled("selectJoinOperator") && enabled("readFooterStatistics"))
     }
@@ -87,7 +87,9 @@ class TableFunctionsSuite extends AnyFunSuite with SharedSession {
     val found = spark.sql(
       "SELECT count(*) FROM selinger_rules() r JOIN selinger_settings() s ON r.setting = s.key WHERE r.enabled"
     )
-    assert(found.head().getLong(0) == SelingerConf.rules.size)
+    assert(
+      found.head().getLong(0) == SelingerConf.rules.filterNot(SelingerConf.onRequest).size
+    )
   }
 
   Seq("selinger_status", "selinger_rules", "selinger_settings").foreach { function =>

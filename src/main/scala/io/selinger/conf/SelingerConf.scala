@@ -294,12 +294,28 @@ object SelingerConf {
     "Puts inner joins into the order that costs least."
   )
 
-  val rules: Seq[RuleInfo] =
-    Seq(READ_FOOTER_STATISTICS, SAMPLE_PREDICATES, REORDER_JOINS, SELECT_JOIN_OPERATOR)
+  val SHARE_ESTIMATES: RuleInfo = RuleInfo(
+    "shareEstimates",
+    "statistics",
+    "injectPreCBORule, injectPlannerStrategy",
+    "Puts sizes of filtered relations that were counted or sampled into Spark's own statistics, " +
+      "for its broadcasts, dynamic partition pruning and runtime filters."
+  )
+
+  val rules: Seq[RuleInfo] = Seq(
+    READ_FOOTER_STATISTICS,
+    SAMPLE_PREDICATES,
+    REORDER_JOINS,
+    SELECT_JOIN_OPERATOR,
+    SHARE_ESTIMATES
+  )
+
+  /** Rules that the user has to ask for; the others are on. */
+  val onRequest: Set[RuleInfo] = Set(SHARE_ESTIMATES)
 
   private val ruleSwitches: Map[String, Setting[Boolean]] = rules.map { rule =>
     rule.id -> Setting(
-      ConfEntry.flag(rule.switch, default = true, rule.description),
+      ConfEntry.flag(rule.switch, default = !onRequest(rule), rule.description),
       "rules",
       "flag"
     )

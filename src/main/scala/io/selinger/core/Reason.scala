@@ -126,6 +126,22 @@ object Reason {
         "no predicate could be evaluated on a sample within the limits, so formulas estimate them"
       )
 
+  case object EstimateShared
+      extends Reason(
+        "ESTIMATE_SHARED",
+        "Spark's own rules see the size of what is left of this relation, which was counted or sampled"
+      )
+  case object EstimateUncertain
+      extends Reason(
+        "ESTIMATE_UNCERTAIN",
+        "the rows were neither counted nor sampled, or widths are unknown, so Spark's own size stays"
+      )
+  case object SparkEstimates
+      extends Reason(
+        "SPARK_ESTIMATES",
+        "Spark's own cost-based optimizer is switched on, so sizes are left to it"
+      )
+
   /** Every reason, for the generated documentation; a test compares it with the sealed family. */
   val all: Seq[Reason] = Seq(
     BroadcastCheapest,
@@ -156,7 +172,10 @@ object Reason {
     MayRaise,
     PredicatesSampled,
     ColumnsSampled,
-    SampleUnavailable
+    SampleUnavailable,
+    EstimateShared,
+    EstimateUncertain,
+    SparkEstimates
   )
 }
 

@@ -1,0 +1,162 @@
+package io.selinger.rule
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core._
+import io.selinger.cost.JoinSettings
+import io.selinger.estimate.{LeafStatistics, PlanEstimate}
+import io.selinger.stats.{FileRelation, KeyColumns}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.selinger.PlanStatistics
+
+/**
+ * Puts our sizes of filtered relations into Spark's own statistics, where its rules and strategies
+ * would take a relation's files for its size, whatever a filter leaves of them.
+ *
+ * Fires when (each line is a Precondition below, in this order):
+ *   1. the plan is not a stream                                else STREAMING_PLAN
+ *   2. Spark's cost-based optimizer is not switched on         else SPARK_ESTIMATES
+ *   3. the rows of the relation can be estimated               else NO_STATISTICS
+ *   4. they were counted or sampled, and widths are known      else ESTIMATE_UNCERTAIN
+ *   5. the size would not grow above a threshold that the user
+ *      has set, so that what Spark broadcasts by it stays      else USER_THRESHOLD_OBEYED
+ * and where the number differs from Spark's.
+ *
+ * {{{
+ *   SELECT * FROM sales JOIN items ON item WHERE items.category = 'Books'
+ *   Before:  Filter (category), sizeInBytes = 40 MB        After:  Filter (category), sizeInBytes = 4 MB
+ *            +- items, sizeInBytes = 40 MB                         +- items, sizeInBytes = 90 MB
+ * }}}
+ *
+ * Correct because: statistics choose among plans that all give the same rows. The size is that of the
+ * rows that would be surprising to exceed (`high`), in memory, so that a broadcast is no bet.
+ * Not done: nothing above a join or an aggregation, where numbers are derived; Spark goes on from
+ * ours as it does from its own. A plan that is cached keeps the size that it had when it was cached,
+ * until it is loaded.
+ * Cost: planning as for the join operators, which need the same estimates; may lose where Spark's
+ * rules were lucky with the wrong size, so it is off unless it is asked for.
+ * Runs in injectPreCBORule, for dynamic partition pruning and runtime filters, and again as a
+ * strategy, since Spark copies plans before it plans them, and copies lose these numbers. Both see
+ * copies that are no other query's. Rules in between copy some nodes, which then have Spark's numbers
+ * again. A second run finds the same numbers.
+ * Conf: spark.selinger.shareEstimates.enabled.
+ */
+object ShareEstimates {
+
+  private val info = SelingerConf.SHARE_ESTIMATES
+
+  /** Before Spark's late rules. */
+  final class ForRules extends GuardedRule(info, SelingerConf.switches) {
+    override protected def rewrite(plan: LogicalPlan): LogicalPlan = {
+      share(plan)
+      plan
+    }
+  }
+
+  /** Before Spark's strategies; plans nothing itself. After another one of ours has begun the pass. */
+  final class ForStrategies extends SparkStrategy {
+    override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+      case ReturnAnswer(root) =>
+        Guard.run[Seq[SparkPlan]](info, SelingerConf.switches, root, Nil)(_ => None) { _ =>
+          share(root)
+          Nil
+        }
+      case _ => Nil
+    }
+  }
+
+  private def share(plan: LogicalPlan): Unit = {
+    val relations = relationsOf(plan)
+    if (relations.nonEmpty) {
+      KeyColumns.note(plan)
+      // What Spark computes by itself, and nothing that it has kept from before.
+      plan.invalidateStatsCache()
+      val unmet = Precondition.firstUnmet(preconditions, plan)
+      val found = relations.map(top => top -> chain(top).map(node => node -> sizeOf(node, unmet)))
+      plan.invalidateStatsCache()
+      if (SelingerConf.switches.mode == Mode.On) {
+        for ((_, nodes) <- found; (node, Right(size)) <- nodes)
+          PlanStatistics.set(node, size.shared)
+      }
+      found.foreach { case (top, nodes) => record(top, nodes.head._2) }
+    }
+  }
+
+  private val preconditions: Seq[Precondition[LogicalPlan]] = Seq(
+    Precondition(Reason.StreamingPlan)(!_.isStreaming),
+    Precondition(Reason.SparkEstimates)(_ => !SQLConf.get.cboEnabled)
+  )
+
+  /** The uppermost filters and projections of each relation of files. */
+  private def relationsOf(plan: LogicalPlan): Seq[LogicalPlan] =
+    if (isRelation(plan)) Seq(plan) else plan.children.flatMap(relationsOf)
+
+  private def isRelation(plan: LogicalPlan): Boolean = plan match {
+    case FileRelation(_) => true
+    case Filter(_, child) => isRelation(child)
+    case Project(_, child) => isRelation(child)
+    case _ => false
+  }
+
+  private def chain(top: LogicalPlan): Seq[LogicalPlan] =
+    top +: top.children.flatMap(chain)
+
+  private final case class Size(stock: Statistics, shared: Statistics, estimate: PlanEstimate)
+
+  private def sizeOf(node: LogicalPlan, unmet: Option[Reason]): Either[Reason, Size] =
+    for {
+      _ <- unmet.toLeft(())
+      estimate <- LeafStatistics.estimator.estimate(node).toRight(Reason.NoStatistics)
+      _ <- Either.cond(isCertain(estimate, node), (), Reason.EstimateUncertain)
+      size = sizeFrom(node, estimate)
+      _ <- Either.cond(!exceedsUsers(size), (), Reason.UserThreshold)
+    } yield size
+
+  private def isCertain(estimate: PlanEstimate, node: LogicalPlan): Boolean =
+    Set[Origin](Origin.Exact, Origin.Measured, Origin.Sampled)(estimate.rows.origin) &&
+      estimate.widthIsKnown(node.output) && estimate.high < PlanEstimate.most
+
+  private def sizeFrom(node: LogicalPlan, estimate: PlanEstimate): Size = {
+    val stock = node.stats
+    val bytes = math.max(1.0, math.ceil(estimate.high * estimate.rowBytes(node.output)))
+    val rows = math.max(1.0, math.ceil(estimate.rows.value))
+    val shared = stock.copy(
+      sizeInBytes = BigDecimal(bytes).toBigInt,
+      rowCount = Some(BigDecimal(rows).toBigInt)
+    )
+    Size(stock, shared, estimate)
+  }
+
+  private def exceedsUsers(size: Size): Boolean =
+    JoinSettings.userThreshold(Phase.Static).nonEmpty &&
+      size.shared.sizeInBytes > size.stock.sizeInBytes
+
+  /** With the leaf, from where explain takes it to the joins above. */
+  private def record(top: LogicalPlan, found: Either[Reason, Size]): Unit =
+    top.collectLeaves().headOption.foreach { leaf =>
+      val name = leaf match {
+        case FileRelation(relation) => relation.name
+        case other => other.nodeName
+      }
+      PlanningPass.current.inform(
+        leaf,
+        Decision(
+          rule = info.id,
+          node = NodeText.shorten(s"Size of $name"),
+          key = NodeText.key(top),
+          outcome = Outcome.Informed,
+          reason = found.fold(identity, _ => Reason.EstimateShared),
+          evidence = found.toSeq.flatMap { size =>
+            val origin = size.estimate.rows.origin
+            Seq(
+              Evidence("by Spark", size.stock.sizeInBytes.toDouble, "bytes", Origin.Derived),
+              Evidence("at most", size.shared.sizeInBytes.toDouble, "bytes", origin),
+              Evidence("rows", size.estimate.rows.value, "rows", origin)
+            )
+          },
+          setting = Some(info.switch)
+        )
+      )
+    }
+}

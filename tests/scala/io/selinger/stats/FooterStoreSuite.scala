@@ -112,6 +112,24 @@ class FooterStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
     eventually(assert(threads.isEmpty))
   }
 
+  test("storage that hangs costs the budget twice, and then nothing for a while") {
+    val reader = new StubReader(sleepMs = 2000)
+    val files = (1 to 4).map(file(_))
+    val short = limits.copy(budgetMs = 100)
+    val times = (1 to 4).map(_ => ask(reader, files, short).ms)
+    assert(times.take(2).forall(_ < 1000) && times.drop(2).forall(_ < 50), times)
+    assert(reader.reads.get <= 4)
+  }
+
+  test("a relation that outgrows both budget and cache keeps a partial answer for a while") {
+    val reader = new StubReader(columns = 500, sleepMs = 10)
+    val files = (1 to 400).map(i => file(i, rows = 10))
+    val small = limits.copy(budgetMs = 200, threads = 2, cacheMaxBytes = 1L << 20)
+    val answers = (1 to 6).map(_ => ask(reader, files, small))
+    assert(answers.forall(a => a.filesRead < 400 && rowsOf(a) > 3000 && rowsOf(a) < 5000))
+    assert(answers.last.ms < 50 && reader.reads.get < 400)
+  }
+
   test("a file that cannot be read makes the rest a sample, and is not tried at each query") {
     val reader = new StubReader(broken = Set(3))
     val files = (1 to 4).map(i => file(i, rows = 10))
@@ -232,6 +250,20 @@ class FooterStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
     ask(reader, (1 to 10).map(file(_)))
     assert(rowsOf(ask(reader, (6 to 15).map(file(_)))) == (6 to 15).sum)
     assert(reader.reads.get == 15)
+  }
+
+  test("what a query with little time has given up is read by one that waits for it") {
+    val reader = new StubReader(sleepMs = 20)
+    val files = (1 to 30).map(i => file(i, rows = 10))
+    val hasty = scala.concurrent.Future(
+      ask(reader, files, limits.copy(budgetMs = 100, threads = 1))
+    )(scala.concurrent.ExecutionContext.global)
+    eventually(assert(reader.reads.get > 0))
+    val patient = ask(reader, files)
+    assert(patient.filesRead == 30 && rowsOf(patient) == 300)
+    assert(
+      scala.concurrent.Await.result(hasty, scala.concurrent.duration.Duration(30, "s")).filesRead < 30
+    )
   }
 
   test("many queries at a time") {

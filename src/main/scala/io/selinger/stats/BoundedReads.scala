@@ -1,6 +1,7 @@
 package io.selinger.stats
 
 import java.util.concurrent.{
+  CancellationException,
   CompletableFuture,
   ConcurrentHashMap,
   LinkedBlockingQueue,
@@ -35,35 +36,56 @@ final class BoundedReads[K <: AnyRef, V <: AnyRef](threadName: String) {
   def all(keys: Seq[K], threads: Int, deadline: Long)(read: K => Option[V]): Map[K, V] =
     if (keys.isEmpty) Map.empty
     else {
-      val pool = newPool(threads)
-      try {
-        val awaited = keys.map { key =>
-          val task = new Read(key, read)
-          // What another query reads at the moment is waited for, not read twice.
-          Option(inFlight.putIfAbsent(key, task.result)) match {
-            case Some(other) => key -> other
-            case None =>
-              try pool.execute(task)
-              // No thread to be had: others that wait for this key go on without it.
-              catch { case error: Throwable => task.abandon(); throw error }
-              key -> task.result
-          }
-        }
-        awaited.flatMap { case (key, result) => within(deadline, result).map(key -> _) }.toMap
-      } finally {
-        val unstarted = new java.util.ArrayList[Runnable]()
-        pool.getQueue.drainTo(unstarted)
-        unstarted.forEach {
-          case task: BoundedReads.Task => task.abandon()
-          case _ => ()
-        }
-        pool.shutdown()
-      }
+      val answers = attempt(keys, threads, deadline)(read)
+      val found = answers.collect { case (key, Right(Some(value))) => key -> value }.toMap
+      // What another query has begun and given up, this one reads itself.
+      val left = answers.collect { case (key, Left(())) => key }
+      if (left.isEmpty || System.nanoTime() >= deadline) found
+      else found ++ all(left, threads, deadline)(read)
     }
 
-  private def within(deadline: Long, result: CompletableFuture[Option[V]]): Option[V] =
-    try result.get(math.max(0L, deadline - System.nanoTime()), TimeUnit.NANOSECONDS)
-    catch { case _: TimeoutException => None }
+  /** What arrived, and on the left what others have given up. */
+  private def attempt(keys: Seq[K], threads: Int, deadline: Long)(
+      read: K => Option[V]
+  ): Seq[(K, Either[Unit, Option[V]])] = {
+    val pool = newPool(threads)
+    try {
+      val awaited = keys.map { key =>
+        val task = new Read(key, read)
+        // What another query reads at the moment is waited for, not read twice.
+        Option(inFlight.putIfAbsent(key, task.result)) match {
+          case Some(other) => (key, other, false)
+          case None =>
+            try pool.execute(task)
+            // No thread to be had: others that wait for this key go on without it.
+            catch { case error: Throwable => task.abandon(); throw error }
+            (key, task.result, true)
+        }
+      }
+      awaited.map { case (key, result, ours) =>
+        val answer = within(deadline, result)
+        key -> (if (ours) Right(answer.getOrElse(None)) else answer)
+      }
+    } finally {
+      val unstarted = new java.util.ArrayList[Runnable]()
+      pool.getQueue.drainTo(unstarted)
+      unstarted.forEach {
+        case task: BoundedReads.Task => task.abandon()
+        case _ => ()
+      }
+      pool.shutdown()
+    }
+  }
+
+  private def within(
+      deadline: Long,
+      result: CompletableFuture[Option[V]]
+  ): Either[Unit, Option[V]] =
+    try Right(result.get(math.max(0L, deadline - System.nanoTime()), TimeUnit.NANOSECONDS))
+    catch {
+      case _: TimeoutException => Right(None)
+      case _: CancellationException => Left(())
+    }
 
   // Made for one call and not kept: the threads inherit this user's credentials and end with it.
   private def newPool(threads: Int): ThreadPoolExecutor =
@@ -97,10 +119,10 @@ final class BoundedReads[K <: AnyRef, V <: AnyRef](threadName: String) {
         }
       finally abandon()
 
-    /** Nobody waits for this read any longer, whether it was done or not. */
+    /** Whether the read was done or not, nobody is to wait for it any longer. */
     override def abandon(): Unit = {
       inFlight.remove(key, result)
-      val _ = result.complete(None)
+      val _ = result.cancel(false)
     }
   }
 }

@@ -70,6 +70,9 @@ object FooterStore {
     val counts: Cache[ChunkKey, ChunkCount] = cache(0.2)(_ => 350)
     val relations: Cache[String, Known] =
       cache(0.2)(known => 4000 + 160 * known.statistics.columns.size)
+    val partial: Cache[String, Option[Known]] =
+      CacheBuilder.newBuilder().maximumSize(100).expireAfterWrite(Duration.ofMinutes(1)).build()
+    val attempts: Cache[String, Integer] = CacheBuilder.newBuilder().maximumSize(1000).build()
     // A file that cannot be read is not tried again at each query, but later, for it may recover.
     val unreadable: Cache[FileVersion, java.lang.Boolean] = forAMinute
     val uncounted: Cache[FileVersion, java.lang.Boolean] = forAMinute
@@ -101,7 +104,9 @@ object FooterStore {
     lazy val configuration = hadoop
     val budget = TimeUnit.MILLISECONDS.toNanos(limits.budgetMs)
     val known = Option(caches.relations.getIfPresent(listing.fingerprint))
-      .orElse(relationOf(reader, listing, configuration, limits, start + budget, caches))
+      .map(Some(_))
+      .orElse(Option(caches.partial.getIfPresent(listing.fingerprint)))
+      .getOrElse(relationOf(reader, listing, configuration, limits, start + budget, caches))
     val statistics = known.map { relation =>
       val wanted = columns.filter(relation.statistics.columns.contains)
       if (wanted.isEmpty) relation.statistics
@@ -129,16 +134,26 @@ object FooterStore {
       fresh.get(key).orElse(Option(caches.footers.getIfPresent(key))).map(file -> _)
     }
     val files = read.map { case (file, footer) => FooterMerge.File(file.getLen, Some(footer)) }
-    FooterMerge.merge(files, listing.files, listing.bytes).map { merged =>
+    val known = FooterMerge.merge(files, listing.files, listing.bytes).map { merged =>
       val groups = read.map { case (file, footer) => file -> footer.groups }
-      val known = Known(
-        merged.copy(groups = RowGroups.spread(groups)),
-        read.size,
-        chosenGroups(groups)
-      )
-      // A partial answer is not kept: the next query finds more in the caches.
-      if (read.size == listing.chosen.size) caches.relations.put(listing.fingerprint, known)
-      known
+      Known(merged.copy(groups = RowGroups.spread(groups)), read.size, chosenGroups(groups))
+    }
+    keep(listing, known, read.size, caches)
+    known
+  }
+
+  /**
+   * A partial answer is not kept, since the next query finds more in the caches; but for a while it
+   * is if no more can be hoped for: files are damaged, storage hangs, or footers outgrow the cache.
+   */
+  private def keep(listing: FileListing, known: Option[Known], read: Int, caches: Caches): Unit = {
+    val id = listing.fingerprint
+    if (read == listing.chosen.size) known.foreach(caches.relations.put(id, _))
+    else if (caches.maxBytes > 0) {
+      val before = Option(caches.attempts.asMap.put(id, Int.box(read)))
+      val damaged = listing.chosen.size - read <= listing.chosen
+        .count(file => caches.unreadable.getIfPresent(FileVersion.of(file)) != null)
+      if (damaged || before.exists(read <= _.intValue * 1.1)) caches.partial.put(id, known)
     }
   }
 

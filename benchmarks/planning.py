@@ -4,7 +4,7 @@ How long the search for an order of joins takes, and how good its orders are.
     python -m benchmarks.planning
 
 Joins of generated forms (chains, cycles, stars, cliques, snowflakes, random trees) of 5 to 100
-relations with random statistics, half of them with outer, semi and anti joins among them, go through
+relations with random statistics, half of them with outer, semi and anti joins, go through
 the rule that orders joins, in a warm JVM; nothing is executed. Costs are those of the rule's own
 model: of the order found, of the greedy order, and up to 18 relations of the best of all orders,
 where these can be tried.
@@ -214,7 +214,7 @@ def main(arguments: list[str] | None = None) -> int:
         "exhaustivePairs": options.pairs,
     }
     rows = ask_spark(request, options.jar, options.memory)
-    results = {
+    results: Row = {
         "benchmark": "planning",
         "commit": commit(),
         "spark": versions()["spark"],

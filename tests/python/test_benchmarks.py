@@ -22,6 +22,8 @@ from benchmarks.judge import Answer, judge, sum_up_answers
 from benchmarks.jvm import operator_counts, wanted_metrics
 from benchmarks.plancost import added, quantile
 from benchmarks.plancost import summarise as summarise_plan_cost
+from benchmarks.planning import planning_table
+from benchmarks.planning import summarise as summarise_planning
 from benchmarks.plantext import operator_change, read_plan, side_by_side
 from benchmarks.profiles import COMMON, make_profile, public_text
 from benchmarks.qerror import estimates_table, percentile, q_error
@@ -582,3 +584,32 @@ def test_quantiles_are_values_that_occurred() -> None:
     values = [float(value) for value in range(1, 101)]
     assert [quantile(values, share) for share in (0.01, 0.5, 0.95, 1.0)] == [1.0, 50.0, 95.0, 100.0]
     assert quantile([7.0], 0.95) == 7.0
+
+
+# ---- planning
+
+
+def test_planning_compares_costs_with_the_best_and_the_greedy_order() -> None:
+    def row(relations: int, ms: float, **costs: float) -> dict[str, Any]:
+        return {"relations": relations, "ms": ms, "allocated_mb": 2.0, "written": 9.0, **costs}
+
+    rows = [row(20, float(ms), cost=3.0, greedy=3.0) for ms in range(1, 101)]
+    rows.append(row(5, 1.0, cost=2.2, greedy=4.0, optimum=2.0))
+    summary = summarise_planning(rows)
+    assert summary["p95_ms_20"] == 95.0
+    assert summary["max_cost_over_optimum"] == 1.1
+    assert summary["compared_with_optimum"] == 1
+    assert summary["max_cost_over_greedy"] == 1.0
+    assert summary["max_allocated_mb"] == 2.0
+
+
+def test_planning_table_has_a_line_a_size_and_a_column_a_form() -> None:
+    rows = [
+        {"shape": "star", "relations": 5, "ms": 1.0},
+        {"shape": "chain", "relations": 100, "ms": 20.0},
+    ]
+    assert [line.split() for line in planning_table(rows).splitlines()] == [
+        ["relations", "star", "chain"],
+        ["5", "1.0"],
+        ["100", "20.0"],
+    ]

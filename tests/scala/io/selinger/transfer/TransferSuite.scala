@@ -4,7 +4,7 @@ import io.selinger.SelingerExtension
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Origin, PlanningPass, Reason}
 import io.selinger.estimate.{LeafStatistics, PlanEstimate}
-import io.selinger.stats.{ImportedStatistics, NoDataException, StatisticsFile}
+import io.selinger.stats.{ImportedStatistics, KeyColumns, NoDataException, StatisticsFile}
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import java.nio.file.{Files, Path}
 import org.apache.spark.sql.{AnalysisException, DataFrame}
@@ -39,9 +39,12 @@ class TransferSuite extends AnyFunSuite with SharedSession {
   private def refused(body: => Any): String =
     intercept[IllegalArgumentException](body).getMessage
 
+  /** As if a query joined or grouped by every column: an export tells what is known of each. */
   private def estimate(df: DataFrame): Option[PlanEstimate] = {
+    val plan = Plans.execution(df).optimizedPlan
     PlanningPass.start()
-    LeafStatistics.estimator.estimate(Plans.execution(df).optimizedPlan)
+    KeyColumns.ask(plan.collect { case node => node.output.map(_.exprId) }.flatten.toSet)
+    LeafStatistics.estimator.estimate(plan)
   }
 
   /** What is believed of a query, without ids that differ from session to session. */

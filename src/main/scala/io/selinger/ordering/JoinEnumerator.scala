@@ -113,8 +113,8 @@ object JoinEnumerator {
   private val mostLinear = 100
   // Of pairs of intervals, all orders together: three orders of a hundred relations in a chain.
   private val mostLinearWork = 510000.0
-  private val refinedInputs = 7
-  private val refinedParts = 24
+  private val refinedInputs = 6
+  private val refinedParts = 8
   // Joins a relation, on average.
   private val mostTried = 8
 

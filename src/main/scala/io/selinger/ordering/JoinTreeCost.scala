@@ -75,19 +75,23 @@ final class JoinTreeCost(
 
   /**
    * The relations on whose rows it depends most by how much one order costs less than another: what
-   * ten times as many rows of each would change of that. Of many relations only the largest are tried.
+   * ten times as many rows of each would change of that. Of many relations, the largest ones.
    */
   def influential(one: JoinTree, other: JoinTree, most: Int): Seq[Int] = {
     val gain = one.seconds - other.seconds
-    val largest = estimates.indices.sortBy(i => (-estimates(i).rows.value, i)).take(mostTried)
-    largest
-      .map { i =>
-        val trees = new JoinTreeCost(graph, estimates.updated(i, tenfold(i)), cluster, cost, limits)
-        i -> math.abs(trees.again(one).seconds - trees.again(other).seconds - gain)
-      }
-      .sortBy { case (i, change) => (-change, i) }
-      .map(_._1)
-      .take(most)
+    val largest = estimates.indices.sortBy(i => (-estimates(i).rows.value, i))
+    // Each of them asks for the rows of all joins anew.
+    if (estimates.size > mostTried) largest.take(most)
+    else
+      largest
+        .map { i =>
+          val trees =
+            new JoinTreeCost(graph, estimates.updated(i, tenfold(i)), cluster, cost, limits)
+          i -> math.abs(trees.again(one).seconds - trees.again(other).seconds - gain)
+        }
+        .sortBy { case (i, change) => (-change, i) }
+        .map(_._1)
+        .take(most)
   }
 
   private def tenfold(i: Int): PlanEstimate = {
@@ -213,7 +217,7 @@ object JoinTreeCost {
 
   private final case class Known(plan: LogicalPlan, estimate: PlanEstimate, rowBytes: Double)
 
-  private val mostTried = 8
+  private val mostTried = 12
 
   // What a join costs more at most, and from how many powers of ten between expected and feared rows.
   private val mostSurcharge = 0.02

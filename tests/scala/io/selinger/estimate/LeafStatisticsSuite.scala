@@ -86,6 +86,18 @@ class LeafStatisticsSuite extends AnyFunSuite with SharedSession {
     } finally { val _ = spark.sql("DROP TABLE leaf_test") }
   }
 
+  test("histograms of ANALYZE say how values are spread") {
+    spark.sql("CREATE TABLE leaf_histogram (k INT) USING csv")
+    try {
+      spark.sql("INSERT INTO leaf_histogram SELECT if(id < 90, id % 10, id) FROM range(100)")
+      withConf("spark.sql.statistics.histogram.enabled" -> "true") {
+        spark.sql("ANALYZE TABLE leaf_histogram COMPUTE STATISTICS FOR ALL COLUMNS")
+      }
+      val found = estimate(spark.table("leaf_histogram").where("k > 50")).get
+      assert(math.abs(found.rows.value - 10) < 3, found.rows.toString)
+    } finally { val _ = spark.sql("DROP TABLE leaf_histogram") }
+  }
+
   test("nothing is known of text files") {
     withFolder { folder =>
       val path = folder.resolve("t").toString

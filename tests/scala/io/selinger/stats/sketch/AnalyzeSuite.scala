@@ -359,4 +359,74 @@ class AnalyzeSuite extends AnyFunSuite with SharedSession {
       assert(left == Seq(3, 2, 1, 0))
     }
   }
+
+  test("a table of 2,000 columns") {
+    withStore { (data, _) =>
+      spark.range(0, 20, 1, 1).select((0 until 2000).map(i => (col("id") + i).as(s"c$i")): _*)
+        .write.parquet(data.toString)
+      val done = analyze(data)
+      assert(done.getSeq[String](done.fieldIndex("columns")).size == 2000)
+      val found = stats(data)
+      assert(found.size == 2000 && found("c1999").getAs[String]("max") == "2018")
+    }
+  }
+
+  test("keys of one range that two tables do not share") {
+    withStore { (data, _) =>
+      val tables = Seq("even" -> "id * 2", "odd" -> "id * 2 + 1", "fourth" -> "id * 4").map {
+        case (name, key) =>
+          val path = s"$data-$name"
+          spark.range(0, 10000, 1, 1).selectExpr(s"$key AS k", "id AS v").write.parquet(path)
+          path
+      }
+      def rows(left: String, right: String): Double =
+        estimate(spark.read.parquet(left).join(spark.read.parquet(right), "k")).rows.value
+      val before = rows(tables(0), tables(1))
+      tables.foreach(analyze(_))
+      assert(before > 5000 && rows(tables(0), tables(1)) < 50)
+      assert(math.abs(rows(tables(0), tables(2)) - 5000) < 500)
+      assert(math.abs(rows(tables(0), tables(0)) - 10000) < 500)
+    }
+  }
+
+  test("a part of the files is known: numbers are extrapolated, and planning may sample") {
+    withStore { (data, _) =>
+      spark.range(0, 10000, 1, 1).selectExpr("id AS k", "id % 7 AS v").write.parquet(data.toString)
+      analyze(data)
+      spark.range(10000, 20000, 1, 1).selectExpr("id AS k", "id % 7 AS v").write.mode("append")
+        .parquet(data.toString)
+      SketchStore.clear()
+      val df = spark.read.parquet(data.toString)
+      val distinct = estimate(df).columns.values.flatMap(_.distinct).toSeq.sorted
+      assert(math.abs(distinct.head - 7) < 0.5 && math.abs(distinct.last - 20000) < 1500)
+      val codes = Plans.decisions(df.join(spark.range(9).toDF("v"), "v"), "useCollectedStatistics")
+      assert(codes.map(_.reason.code) == Seq("COLLECTED_STATISTICS_PARTIAL"))
+    }
+  }
+
+  test("predicates are evaluated on the rows that were collected, and nothing is read") {
+    withStore { (data, _) =>
+      spark.range(0, 50000, 1, 5).selectExpr("id AS k", "id % 100 AS a", "id % 100 * 2 AS b")
+        .write.parquet(data.toString)
+      analyze(data)
+      withConf(SelingerConf.SAMPLING_BUDGET_MS.key -> "0") {
+        // Correlated: by formulas a ten-thousandth.
+        val found = estimate(spark.read.parquet(data.toString).where("a = 7 AND b = 14"))
+        assert(math.abs(found.rows.value - 500) < 200, found.rows.toString)
+        assert(found.bound.contains(50000.0))
+      }
+    }
+  }
+
+  test("empty tables, and tables without a column that is sketched") {
+    withStore { (data, _) =>
+      spark.range(0, 10, 1, 1).where("id < 0").write.parquet(data.toString)
+      assert(analyze(data).getAs[Long]("rows_read") == 0)
+      assert(estimate(spark.read.parquet(data.toString)).rows.value == 0)
+      val nested = s"$data-nested"
+      spark.range(5).selectExpr("array(id) AS list").write.parquet(nested)
+      val done = analyze(nested)
+      assert(done.getAs[Int]("files_read") == 0 && stats(nested).isEmpty)
+    }
+  }
 }

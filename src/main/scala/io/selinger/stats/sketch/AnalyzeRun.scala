@@ -74,6 +74,10 @@ private[selinger] object AnalyzeRun {
 
   private val leastEntries = 512
 
+  // Values of one run's sample: of wide tables fewer rows are kept.
+  private val sampledValues = 2000000
+  private val leastSampled = 500
+
   // So much data is sketched value by value; of more one value in sixteen makes quantiles.
   private val everyValueBytes = 64L << 20
   private val stride = 16
@@ -237,7 +241,7 @@ private[selinger] object AnalyzeRun {
     val slots = session.sparkContext.defaultParallelism
     val sorted = files.toSeq.sorted
     val most = SketchJob.partBytes(sorted.map(target.files(_).getLen).sum, slots)
-    val parts = partsOf(target, sorted, wanted, most)
+    val parts = partsOf(target, sorted, wanted, most, columns.size)
     val entries = entriesFor(parts.size.toLong * columns.size)
     val perPart = columns.size * (entries * 8L + restBytes)
     val sizes = SketchSizes(
@@ -253,9 +257,11 @@ private[selinger] object AnalyzeRun {
       target: Target,
       files: Seq[Int],
       wanted: Map[Int, Seq[(Long, Long, Double)]],
-      most: Long
+      most: Long,
+      columns: Int
   ): Seq[FilePart] = {
-    val sampleRows = SelingerConf.SAMPLING_MAX_ROWS.value.min(1000000L).toInt
+    val fitting = math.max(leastSampled, sampledValues / math.max(1, columns))
+    val sampleRows = SelingerConf.SAMPLING_MAX_ROWS.value.min(fitting.toLong).toInt
     val whole = SketchJob.wholeFiles(target.files, most, sampleRows).groupBy(_.file)
     files.flatMap { i =>
       val ranges = wanted(i)

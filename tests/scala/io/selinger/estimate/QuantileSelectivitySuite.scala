@@ -1,0 +1,63 @@
+package io.selinger.estimate
+
+import io.selinger.stats.{ColumnStatistics, FrequentValue, Quantiles}
+import io.selinger.testing.Estimates
+import org.apache.spark.sql.catalyst.dsl.expressions._
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.logical.Filter
+import org.scalatest.funsuite.AnyFunSuite
+
+/** Ranges by how the values are spread, rather than by how wide they are. */
+class QuantileSelectivitySuite extends AnyFunSuite {
+
+  // Nine values in ten are 0 to 9, evenly; the others lie up to 1000.
+  private val column = ColumnStatistics(
+    nullFraction = Some(0.2),
+    min = Some(0),
+    max = Some(1000),
+    distinct = Some(100),
+    frequent = Seq(FrequentValue(3, 0.4), FrequentValue(500, 0.05)),
+    quantiles = Quantiles.of(Seq((0.0, 0.0, 0.0), (10.0, 0.9, 0.9), (1000.0, 1.0, 1.0)))
+  )
+  private val relation = Estimates.counted(1000, a = column)
+  private val a = relation.a
+
+  private def filtered(condition: Expression): PlanEstimate =
+    Estimates.estimate(Filter(condition, relation.plan), relation).get
+
+  private def assertRows(condition: Expression, expected: Double): Unit = {
+    val found = filtered(condition).rows.value
+    assert(math.abs(found - expected) <= 0.1 * expected + 5, s"$condition: $found")
+    ()
+  }
+
+  test("comparisons and BETWEEN take their share of the values, and no nulls") {
+    assertRows(a > 10, 80)
+    assertRows(a <= 10, 720)
+    assertRows(a >= 505, 40)
+    assertRows(a > 0 && a < 10, 720)
+    assertRows(a < 0, 1)
+    assertRows(a > 2000, 1)
+  }
+
+  test("what is left is spread like the part that is left") {
+    val upper = Filter(a > 10, relation.plan)
+    val twice = Estimates.estimate(Filter(a > 505, upper), relation).get
+    assert(math.abs(twice.rows.value - 40) < 8, twice.rows.toString)
+    val left = filtered(a > 10).columns(a.exprId)
+    assert(left.quantiles.exists(_.shareUpTo(10) < 0.01))
+    // A tenth of the rows, but almost all of the values.
+    assert(left.distinct.exists(_ > 90))
+    assert(left.frequent.map(_.value) == Seq(500) && left.frequent.head.share > 0.4)
+  }
+
+  test("an end at infinity, or quantiles of one value, make nothing NaN") {
+    val one = column.copy(
+      max = Some(Double.PositiveInfinity),
+      quantiles = Quantiles.of(Seq((5.0, 0.0, 0.5), (Double.PositiveInfinity, 0.5, 1.0)))
+    )
+    val odd = Estimates.counted(1000, a = one)
+    val found = Estimates.estimate(Filter(odd.a > 6, odd.plan), odd).get
+    assert(math.abs(found.rows.value - 400) < 10, found.rows.toString)
+  }
+}

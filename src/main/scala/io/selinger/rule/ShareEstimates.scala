@@ -5,8 +5,22 @@ import io.selinger.core._
 import io.selinger.cost.JoinSettings
 import io.selinger.estimate.{LeafStatistics, PlanEstimate}
 import io.selinger.stats.{FileRelation, KeyColumns}
-import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.expressions.{
+  AttributeReference,
+  BloomFilterMightContain,
+  Expression,
+  InSubquery,
+  SortOrder,
+  SubqueryExpression
+}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{
+  AggregateExpression,
+  AggregateFunction,
+  BloomFilterAggregate,
+  Count,
+  Max,
+  Min
+}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf

@@ -60,6 +60,14 @@ class StatisticsFileSuite extends AnyFunSuite {
       "share" -> PortableColumn(
         min = of(Double.NegativeInfinity, Origin.Exact),
         max = of(Double.PositiveInfinity, Origin.Exact),
+        quantiles = Quantiles.of(
+          Seq(
+            (Double.NegativeInfinity, 0.0, 0.1),
+            (-0.5, 0.25, 0.25),
+            (3e20, 0.5, 0.75),
+            (Double.PositiveInfinity, 0.9, 1.0)
+          )
+        ),
         frequent = Seq(FrequentValue(Double.NaN, 0.5), FrequentValue(0.1, 0.1))
       ),
       "flag" -> PortableColumn(distinct = of(2, Origin.Default), frequent = frequent(true))
@@ -165,9 +173,16 @@ class StatisticsFileSuite extends AnyFunSuite {
   }
 
   test("without frequent values no value of a text column is left") {
-    val text = render(relation.withoutFrequentValues)
-    assert(!text.contains("frequent") && !text.contains("it's"))
+    val text = render(relation.withoutValues)
+    assert(!text.contains("frequent") && !text.contains("it's") && !text.contains("quantiles"))
     assert(StatisticsFile.parse(text).head.columns("name").averageBytes.isDefined)
+  }
+
+  test("refuses quantiles that fall, and says which") {
+    val text = render(relation)
+    val falling = text.replace("\"below\" : 0.9", "\"below\" : 0.2")
+      .replace("\"below\": 0.9", "\"below\": 0.2")
+    assert(falling != text && refused(falling).contains("share"))
   }
 
   // ---- the page that defines it -------------------------------------------------------------

@@ -10,7 +10,8 @@ final case class PortableColumn(
     max: Option[Quantity] = None,
     distinct: Option[Quantity] = None,
     averageBytes: Option[Quantity] = None,
-    frequent: Seq[FrequentValue] = Nil
+    frequent: Seq[FrequentValue] = Nil,
+    quantiles: Option[Quantiles] = None
 ) {
 
   def statistics: ColumnStatistics = ColumnStatistics(
@@ -19,7 +20,8 @@ final case class PortableColumn(
     max.map(_.value),
     distinct.map(_.value),
     averageBytes.map(_.value),
-    frequent
+    frequent,
+    quantiles = quantiles
   )
 }
 
@@ -61,9 +63,11 @@ final case class PortableRelation(
     )
   }
 
-  /** Without values that occur in the data often enough to be listed. */
-  def withoutFrequentValues: PortableRelation =
-    copy(columns = columns.map { case (column, known) => column -> known.copy(frequent = Nil) })
+  /** Without values of the data, but for the smallest and the largest. */
+  def withoutValues: PortableRelation =
+    copy(columns = columns.map { case (column, known) =>
+      column -> known.copy(frequent = Nil, quantiles = None)
+    })
 }
 
 object PortableRelation {

@@ -17,6 +17,10 @@ final case class Quantiles private (
     upTo: IndexedSeq[Double]
 ) {
 
+  /** Places with both shares: what [[Quantiles.of]] takes. */
+  def points: Seq[(Double, Double, Double)] =
+    places.indices.map(i => (places(i), below(i), upTo(i)))
+
   /** Share of values less than `place`; discrete values lie `step` apart. */
   def shareBelow(place: Double, step: Double = 0.0): Double = at(place, -step / 2, below)
 

@@ -92,6 +92,14 @@ object StatisticsFile {
         list.addObject().put("value", text).put("share", share)
       }
     }
+    column.quantiles.foreach { quantiles =>
+      val list = json.putArray("quantiles")
+      quantiles.points.foreach { case (place, below, upTo) =>
+        val point = list.addObject()
+        write(point, "at", place)
+        point.put("below", below).put("upTo", upTo)
+      }
+    }
   }
 
   private def write(json: ObjectNode, field: String, number: Quantity): Unit = {
@@ -230,7 +238,8 @@ object StatisticsFile {
       of("max", -everything, everything),
       of("distinct", 0, Double.MaxValue),
       of("averageBytes", 0, Double.MaxValue),
-      elements(json, "frequent", column, required = false).flatMap(frequentOf(_, kind, column))
+      elements(json, "frequent", column, required = false).flatMap(frequentOf(_, kind, column)),
+      quantilesOf(elements(json, "quantiles", column, required = false), column)
     )
     for (low <- found.min; high <- found.max if low.value > high.value)
       wrong(s"the smallest value of $column is above its largest")
@@ -241,6 +250,21 @@ object StatisticsFile {
     val share = number(json.path("share"), s"share of a frequent value of $column", 0, 1)
       .getOrElse(wrong(s"a frequent value of $column has no \"share\""))
     textIn(json, "value").flatMap(valueOf(_, kind)).map(FrequentValue(_, share))
+  }
+
+  private def quantilesOf(list: Seq[JsonNode], column: String): Option[Quantiles] = {
+    val points = list.map { point =>
+      def of(field: String, least: Double, most: Double) =
+        number(point.path(field), s"\"$field\" of a quantile of $column", least, most)
+          .getOrElse(wrong(s"a quantile of $column has no \"$field\""))
+      val everywhere = Double.PositiveInfinity
+      (of("at", -everywhere, everywhere), of("below", 0, 1), of("upTo", 0, 1))
+    }
+    if (points.isEmpty) None
+    else
+      Quantiles.of(points).orElse(
+        wrong(s"the quantiles of $column do not rise, or are more than ${Quantiles.most}")
+      )
   }
 
   private def elements(

@@ -165,7 +165,8 @@ object CollectStatistics {
       number(_.max, _.max, footers),
       distinct,
       number(_.averageBytes, _.averageBytes, Origin.Derived),
-      refined.frequent
+      refined.frequent,
+      refined.quantiles
     )
   }
 

@@ -37,7 +37,7 @@ object TransferFunctions {
     session => {
       val relations = texts.zipWithIndex.map { case (where, i) =>
         val relation = CollectStatistics.of(session, where, names.map(_(i)))
-        if (withValues) relation else relation.withoutFrequentValues
+        if (withValues) relation else relation.withoutValues
       }
       relations.groupBy(_.name).collectFirst {
         case (twice, same) if same.size > 1 =>

@@ -61,7 +61,9 @@ class TableFunctionsSuite extends AnyFunSuite with SharedSession {
     def enabled = spark.sql("SELECT rule, enabled FROM selinger_rules()").collect().map(r =>
       r.getString(0) -> r.getBoolean(1)
     ).toMap
-    assert(enabled == SelingerConf.rules.map(rule => rule.id -> !SelingerConf.onRequest(rule)).toMap)
+    assert(enabled == SelingerConf.rules.map(rule =>
+      rule.id -> !SelingerConf.onRequest(rule)
+    ).toMap)
     withConf(SelingerConf.SELECT_JOIN_OPERATOR.switch -> "false") {
       assert(!enabled("selectJoinOperator") && enabled("readFooterStatistics"))
     }

@@ -181,6 +181,17 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("does not fire where a join decides what raises an error (ERRORS_DEPEND_ON_PLAN)") {
+    withTables {
+      withConf("spark.sql.ansi.enabled" -> "true") {
+        Seq(
+          "SELECT count(*) FROM shared_facts f JOIN shared_dims d ON f.k = d.k AND 1 / f.v > 0 WHERE name LIKE '% 7'",
+          "SELECT count(x) FROM (SELECT k, 1 / v AS x FROM shared_facts) f JOIN shared_dims d ON f.k = d.k WHERE name LIKE '% 7'"
+        ).foreach(assertDeclined(Reason.MayRaise)(_))
+      }
+    }
+  }
+
   test("does not fire where nothing is known (NO_STATISTICS)") {
     withTables(
       assertDeclined(Reason.NoStatistics, SelingerConf.READ_FOOTER_STATISTICS.switch -> "false")(
@@ -201,7 +212,10 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
     withTables {
       // Files are smaller than their rows in memory.
       val small = Seq("spark.sql.sources.fileCompressionFactor" -> "0.01", threshold -> "1m")
-      assertDeclined(Reason.UserThreshold, small: _*)("SELECT * FROM shared_dims WHERE name LIKE 'n%'")
+      assertDeclined(
+        Reason.UserThreshold,
+        small: _*
+      )("SELECT * FROM shared_dims WHERE name LIKE 'n%'")
       assert(joins(small :+ on: _*) == joins(small: _*))
     }
   }

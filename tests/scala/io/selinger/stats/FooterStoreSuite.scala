@@ -262,7 +262,10 @@ class FooterStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
     val patient = ask(reader, files)
     assert(patient.filesRead == 30 && rowsOf(patient) == 300)
     assert(
-      scala.concurrent.Await.result(hasty, scala.concurrent.duration.Duration(30, "s")).filesRead < 30
+      scala.concurrent.Await.result(
+        hasty,
+        scala.concurrent.duration.Duration(30, "s")
+      ).filesRead < 30
     )
   }
 

@@ -147,11 +147,17 @@ class LargeListingSuite extends AnyFunSuite with SharedSession {
         Plans.execution(df).executedPlan
         (System.nanoTime() - start) / 1e6
       }
-      (1 to 3).foreach(_ => planned())
+      // Until all footers are there, however slow the machine is.
+      def opened(): Int = { val _ = planned(); EchoFileSystem.opened.get }
+      val settled = Iterator.continually((opened(), opened())).take(10).exists {
+        case (before, after) => before == after
+      }
+      assert(settled)
       val ours = (1 to 5).map(_ => planned()).min
       val stock = withConf("spark.selinger.mode" -> "off")((1 to 5).map(_ => planned()).min)
       info(f"planned in $ours%.0f ms, without Selinger in $stock%.0f ms")
-      assert(ours < stock + 200)
+      // Looking through the listing anew would take a second and more.
+      assert(ours < stock + 500)
     }
   }
 }

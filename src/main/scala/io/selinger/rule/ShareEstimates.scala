@@ -5,6 +5,22 @@ import io.selinger.core._
 import io.selinger.cost.JoinSettings
 import io.selinger.estimate.{LeafStatistics, PlanEstimate}
 import io.selinger.stats.{FileRelation, KeyColumns}
+import org.apache.spark.sql.catalyst.expressions.{
+  AttributeReference,
+  BloomFilterMightContain,
+  Expression,
+  InSubquery,
+  SortOrder,
+  SubqueryExpression
+}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{
+  AggregateExpression,
+  AggregateFunction,
+  BloomFilterAggregate,
+  Count,
+  Max,
+  Min
+}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
@@ -17,9 +33,10 @@ import org.apache.spark.sql.selinger.PlanStatistics
  * Fires when (each line is a Precondition below, in this order):
  *   1. the plan is not a stream                                else STREAMING_PLAN
  *   2. Spark's cost-based optimizer is not switched on         else SPARK_ESTIMATES
- *   3. the rows of the relation can be estimated               else NO_STATISTICS
- *   4. they were counted or sampled, and widths are known      else ESTIMATE_UNCERTAIN
- *   5. the size would not grow above a threshold that the user
+ *   3. nothing in or below a join can raise an error           else ERRORS_DEPEND_ON_PLAN
+ *   4. the rows of the relation can be estimated               else NO_STATISTICS
+ *   5. they were counted or sampled, and widths are known      else ESTIMATE_UNCERTAIN
+ *   6. the size would not grow above a threshold that the user
  *      has set, so that what Spark broadcasts by it stays      else USER_THRESHOLD_OBEYED
  * and where the number differs from Spark's.
  *
@@ -29,7 +46,8 @@ import org.apache.spark.sql.selinger.PlanStatistics
  *            +- items, sizeInBytes = 40 MB                         +- items, sizeInBytes = 90 MB
  * }}}
  *
- * Correct because: statistics choose among plans that all give the same rows. The size is that of the
+ * Correct because: statistics choose among plans that all give the same rows, and the same errors
+ * where nothing that a join or a runtime filter could leave out raises any. The size is that of the
  * rows that would be surprising to exceed (`high`), in memory, so that a broadcast is no bet.
  * Not done: nothing above a join or an aggregation, where numbers are derived; Spark goes on from
  * ours as it does from its own. A plan that is cached keeps the size that it had when it was cached,
@@ -85,8 +103,42 @@ object ShareEstimates {
 
   private val preconditions: Seq[Precondition[LogicalPlan]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.isStreaming),
-    Precondition(Reason.SparkEstimates)(_ => !SQLConf.get.cboEnabled)
+    Precondition(Reason.SparkEstimates)(_ => !SQLConf.get.cboEnabled),
+    Precondition(Reason.MayRaise)(!mayRaise(_))
   )
+
+  /** Whether anything can raise an error whose rows depend on operators and on runtime filters. */
+  private def mayRaise(plan: LogicalPlan): Boolean =
+    if (joins(plan)) plan.exists(node => !node.expressions.forall(isQuiet))
+    else plan.children.exists(mayRaise)
+
+  private def joins(plan: LogicalPlan): Boolean =
+    plan.isInstanceOf[Join] || plan.expressions.exists(SubqueryExpression.hasSubquery)
+
+  private def isQuiet(expression: Expression): Boolean = {
+    val plans = expression.collect { case subquery: SubqueryExpression => subquery.plan }
+    !plans.exists(_.exists(node => !node.expressions.forall(isQuiet))) &&
+    RaisedErrors.isSafe(expression.transformDown {
+      // From above, since it takes no other kind of subquery.
+      case in: InSubquery if in.values.forall(RaisedErrors.isSafe) => anything(in)
+      case subquery: SubqueryExpression if subquery.children.forall(RaisedErrors.isSafe) =>
+        anything(subquery)
+      case result: AggregateExpression
+          if isQuiet(result.aggregateFunction) && result.filter.forall(RaisedErrors.isSafe) =>
+        anything(result)
+      case order: SortOrder if RaisedErrors.isSafe(order.child) => anything(order)
+      case filter: BloomFilterMightContain => anything(filter)
+    })
+  }
+
+  private def isQuiet(function: AggregateFunction): Boolean = function match {
+    case _: Count | _: Min | _: Max => function.children.forall(RaisedErrors.isSafe)
+    case _: BloomFilterAggregate => true
+    case _ => false
+  }
+
+  private def anything(expression: Expression): Expression =
+    AttributeReference("value", expression.dataType)()
 
   /** The uppermost filters and projections of each relation of files. */
   private def relationsOf(plan: LogicalPlan): Seq[LogicalPlan] =

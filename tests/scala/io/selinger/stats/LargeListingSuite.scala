@@ -67,11 +67,12 @@ class LargeListingSuite extends AnyFunSuite with SharedSession {
       assert(math.abs(first.rows.value / 1e9 - 1) < 1e-6)
       assert(EchoFileSystem.opened.get <= 2100)
       // Until all of the 2,000 footers are there.
-      val later = (1 to 3).map(_ => estimate(plan))
+      val later = Seq.fill(8)(estimate(plan))
       val opened = EchoFileSystem.opened.get
       val warm = (1 to 5).map(_ => estimate(plan)._2)
       info(f"first pass $cold%.0f ms, later ${later.map(_._2.round)} ms, warm ${warm.map(_.round)}")
-      assert(later.forall(_._1.rows == first.rows) && EchoFileSystem.opened.get == opened)
+      assert(later.forall(pass => math.abs(pass._1.rows.value / 1e9 - 1) < 1e-6))
+      assert(EchoFileSystem.opened.get == opened)
       assert(warm.min < 20, warm)
       assert(index.listed.get == 1)
     }

@@ -118,7 +118,8 @@ object ShareEstimates {
   private def isQuiet(expression: Expression): Boolean = {
     val plans = expression.collect { case subquery: SubqueryExpression => subquery.plan }
     !plans.exists(_.exists(node => !node.expressions.forall(isQuiet))) &&
-    RaisedErrors.isSafe(expression.transformUp {
+    RaisedErrors.isSafe(expression.transformDown {
+      // From above, since it takes no other kind of subquery.
       case in: InSubquery if in.values.forall(RaisedErrors.isSafe) => anything(in)
       case subquery: SubqueryExpression if subquery.children.forall(RaisedErrors.isSafe) =>
         anything(subquery)

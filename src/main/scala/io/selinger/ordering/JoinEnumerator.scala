@@ -98,13 +98,17 @@ final class JoinEnumerator(
       Linearization.Link(one, other, share * rows(other), share * rows(one))
     }
     val far = graph.edges.map { edge =>
-      val (left, right) = (relations(edge.left.lowest), relations(edge.right.lowest))
-      val rows = Joining
-        .join(left, right, graph, trees)
-        .map(_.estimate.rows.value)
-        .getOrElse(math.max(left.estimate.rows.value, right.estimate.rows.value))
-      def factor(from: JoinTree) = rows / math.max(1.0, from.estimate.rows.value)
-      Linearization.Link(edge.left.lowest, edge.right.lowest, factor(left), factor(right))
+      val (one, other) = (edge.left.lowest, edge.right.lowest)
+      val (left, right) = (relations(one), relations(other))
+      def rows(tree: JoinTree) = math.max(1.0, tree.estimate.rows.value)
+      val joined =
+        if (edge.kind == JoinKind.Inner) trees.selectivity(one, other) * rows(left) * rows(right)
+        else
+          Joining
+            .join(left, right, graph, trees)
+            .map(rows)
+            .getOrElse(math.max(rows(left), rows(right)))
+      Linearization.Link(one, other, joined / rows(left), joined / rows(right))
     }
     near ++ far
   }

@@ -63,12 +63,14 @@ final case class JoinShapes(shape: String, relations: Int, mixed: Boolean, seed:
     StatedRelation(columns.map(_._1), rows, columns.map(_._2))
   }
 
-  private def key(relation: Int, edge: Int): Attribute =
-    tables(relation).output.find(_.name == s"r${relation}_$edge").get
+  private val columns: Map[String, Attribute] =
+    tables.flatMap(_.output).map(column => column.name -> column).toMap
 
-  private def neighbours(relation: Int): Seq[Int] = edges.collect {
-    case (a, b) if a == relation => b
-    case (a, b) if b == relation => a
+  private def key(relation: Int, edge: Int): Attribute = columns(s"r${relation}_$edge")
+
+  private val neighbours: IndexedSeq[Seq[Int]] = {
+    val near = edges.flatMap { case (a, b) => Seq(a -> b, b -> a) }.groupMap(_._1)(_._2)
+    (0 until relations).map(near.getOrElse(_, Nil))
   }
 
   private def kind(relation: Int): JoinType =
@@ -80,9 +82,10 @@ final case class JoinShapes(shape: String, relations: Int, mixed: Boolean, seed:
     else Inner
 
   /** As a query that joins one relation after another, each with one that it has a key with. */
-  val plan: LogicalPlan = {
+  lazy val plan: LogicalPlan = {
     def grow(joined: Vector[Int], plan: LogicalPlan, shown: Vector[Int]): LogicalPlan = {
-      val next = joined.flatMap(neighbours).distinct.filterNot(joined.contains)
+      val known = joined.toSet
+      val next = joined.flatMap(neighbours).distinct.filterNot(known)
       if (next.isEmpty) {
         val columns = shown.filter(i => i == 0 || i % 7 == 3).map(tables(_).output.last)
         Project(columns, plan)
@@ -90,9 +93,9 @@ final case class JoinShapes(shape: String, relations: Int, mixed: Boolean, seed:
         val one = next(random.nextInt(next.size))
         val condition = edges.indices
           .collect {
-            case e if edges(e)._1 == one && joined.contains(edges(e)._2) =>
+            case e if edges(e)._1 == one && known(edges(e)._2) =>
               EqualTo(key(edges(e)._2, e), key(one, e))
-            case e if edges(e)._2 == one && joined.contains(edges(e)._1) =>
+            case e if edges(e)._2 == one && known(edges(e)._1) =>
               EqualTo(key(edges(e)._1, e), key(one, e))
           }
           .reduce[Expression](And(_, _))

@@ -98,8 +98,6 @@ object Reason {
         "SPARK_REORDERS",
         "Spark's own join reordering is switched on, so the order is left to it"
       )
-  case object TooManyRelations
-      extends Reason("TOO_MANY_RELATIONS", "the search takes at most 63 relations")
   case object CrossProduct
       extends Reason(
         "CROSS_PRODUCT",
@@ -202,7 +200,6 @@ object Reason {
     OrderCheaper,
     OrderCheapEnough,
     SparkReorders,
-    TooManyRelations,
     CrossProduct,
     JoinFixed,
     MayRaise,

@@ -10,7 +10,8 @@ package io.selinger.ordering
  *   - up to `mostLinear` relations, the best trees that keep a good linear order, and that of each of
  *     the other two ([[Linearization]], [[LinearSearch]]),
  * and improved part by part ([[TreeRefinement]]) while there is time. So no result costs more than the
- * greedy order or the order written. The same graph and costs give the same tree unless time runs
+ * greedy order or the order written. Beyond `mostFull` relations these searches, the greedy one too,
+ * go by [[RoughTrees]], and what they find is costed in full. The same graph and costs give the same tree unless time runs
  * out.
  *
  * @param written the order written, which must be a valid one
@@ -42,23 +43,48 @@ final class JoinEnumerator(
 
   private def heuristic(limit: Option[Limit]): Option[Found] = {
     val start = written.filterNot(_ => expired(1.0)())
-    val greedy = GreedySearch.best(relations, graph, trees, tried, expired(1.0))
+    val greedy = GreedySearch.best(relations, graph, searched, tried, expired(1.0))
     val orders =
-      (Option.when(isSmall)(linearized) ++ (greedy ++ start).map(
-        _.leaves.toIndexedSeq
-      )).toSeq.distinct
+      (Option.when(isSmall)(linearized) ++ (greedy ++ start).map(_.leaves.toIndexedSeq)).toSeq
     // The more joins there are between two sets, the longer it takes to cost one.
     val affordable = math.max(0, (mostLinearWork / linearWork).toInt)
-    val linear = orders.take(affordable).flatMap { order =>
-      LinearSearch.best(order.map(relations), graph, trees, expired(linearShare))
+    val linear = orders.distinct.take(affordable).flatMap { order =>
+      LinearSearch.best(order.map(relations), graph, searched, expired(linearShare))
     }
-    val candidates = linear.map(Found(_, Method.Linear, limit)) ++
-      greedy.map(Found(_, Method.Greedy, limit)) ++ start.map(Found(_, Method.Written, limit))
+    val candidates = linear.flatMap(again).map(Found(_, Method.Linear, limit)) ++
+      greedy.flatMap(again).map(Found(_, Method.Greedy, limit)) ++
+      start.map(Found(_, Method.Written, limit))
     candidates.minByOption(_.tree.seconds).map { found =>
-      val refinement =
-        new TreeRefinement(graph, trees, refinedInputs, refinedParts, expired(refinedShare))
+      val parts = (refinedParts / math.max(1.0, links.size / (4.0 * graph.size))).toInt
+      val refinement = new TreeRefinement(graph, trees, refinedInputs, parts, expired(refinedShare))
       found.copy(tree = refinement.refined(found.tree))
     }
+  }
+
+  /** Of many relations, most trees are looked at roughly. */
+  private lazy val searched: JoinTrees =
+    if (graph.size <= mostFull) trees
+    else {
+      val shares = Array.fill(graph.size, graph.size)(1.0)
+      val near = links.dropRight(graph.edges.size)
+      near.foreach { link =>
+        val share = link.forward / math.max(1.0, relations(link.other).estimate.rows.value)
+        shares(link.one)(link.other) = share
+        shares(link.other)(link.one) = share
+      }
+      val far = links.takeRight(graph.edges.size).toIndexedSeq.map { link =>
+        link.forward / math.max(1.0, relations(link.other).estimate.rows.value)
+      }
+      new RoughTrees(relations, graph, (one, other) => shares(one)(other), far)
+    }
+
+  /** The same tree at its full cost. */
+  private def again(tree: JoinTree): Option[JoinTree] = tree match {
+    case _ if searched eq trees => Some(tree)
+    case relation: JoinTree.Relation => Some(relation)
+    case joined: JoinTree.Joined =>
+      for (left <- again(joined.left); right <- again(joined.right))
+        yield trees.join(left, right, joined.how)
   }
 
   private lazy val links: Seq[Linearization.Link] = {
@@ -72,13 +98,17 @@ final class JoinEnumerator(
       Linearization.Link(one, other, share * rows(other), share * rows(one))
     }
     val far = graph.edges.map { edge =>
-      val (left, right) = (relations(edge.left.lowest), relations(edge.right.lowest))
-      val rows = Joining
-        .join(left, right, graph, trees)
-        .map(_.estimate.rows.value)
-        .getOrElse(math.max(left.estimate.rows.value, right.estimate.rows.value))
-      def factor(from: JoinTree) = rows / math.max(1.0, from.estimate.rows.value)
-      Linearization.Link(edge.left.lowest, edge.right.lowest, factor(left), factor(right))
+      val (one, other) = (edge.left.lowest, edge.right.lowest)
+      val (left, right) = (relations(one), relations(other))
+      def rows(tree: JoinTree) = math.max(1.0, tree.estimate.rows.value)
+      val joined =
+        if (edge.kind == JoinKind.Inner) trees.selectivity(one, other) * rows(left) * rows(right)
+        else
+          Joining
+            .join(left, right, graph, trees)
+            .map(rows)
+            .getOrElse(math.max(rows(left), rows(right)))
+      Linearization.Link(one, other, joined / rows(left), joined / rows(right))
     }
     near ++ far
   }
@@ -110,6 +140,8 @@ object JoinEnumerator {
   private val linearShare = 0.8
   private val refinedShare = 0.9
 
+  // Relations for whose searches each tree is costed in full.
+  private val mostFull = 24
   private val mostLinear = 100
   // Of pairs of intervals, all orders together: three orders of a hundred relations in a chain.
   private val mostLinearWork = 510000.0

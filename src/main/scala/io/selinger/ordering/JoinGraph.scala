@@ -83,8 +83,10 @@ final case class JoinGraph(
     case None => if (predicates.isEmpty) Nil else predicates.filter(_.joins(left, right))
   }
 
-  private val ofEdge: Map[Int, Seq[JoinPredicate]] =
-    shape.edges.indices.map(i => i -> predicates.filter(_.edge == shape.edges(i))).toMap
+  private val ofEdge: Map[Int, Seq[JoinPredicate]] = {
+    val byEdge = predicates.groupBy(_.edge)
+    shape.edges.zipWithIndex.map { case (edge, i) => i -> byEdge.getOrElse(edge, Nil) }.toMap
+  }
 
   /** The condition of a join of two sets: each equivalence class gives it one equality. */
   def conditionBetween(

@@ -4,6 +4,7 @@ import io.selinger.core.{RaisedErrors, Reason}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
+import scala.collection.mutable
 
 /**
  * Joins that may change places: a join, and all those that it reaches through joins, filters and
@@ -30,6 +31,8 @@ object JoinRegion {
 
   /** The form of the tree as written; relations by their position. */
   sealed trait Shape {
+    def relations: RelationSet
+
     def joins: Seq[Pair] = this match {
       case _: Leaf => Nil
       case pair: Pair => pair.left.joins ++ pair.right.joins :+ pair
@@ -37,7 +40,9 @@ object JoinRegion {
   }
 
   /** @param filters conditions on this relation alone */
-  final case class Leaf(index: Int, filters: Seq[Expression] = Nil) extends Shape
+  final case class Leaf(index: Int, filters: Seq[Expression] = Nil) extends Shape {
+    val relations: RelationSet = RelationSet.single(index)
+  }
 
   /**
    * @param joinType left where the query says right, with the sides exchanged
@@ -48,7 +53,9 @@ object JoinRegion {
       right: Shape,
       joinType: JoinType,
       conditions: Seq[Expression]
-  ) extends Shape
+  ) extends Shape {
+    val relations: RelationSet = left.relations | right.relations
+  }
 
   /** The region whose topmost join or filter is `plan`; none where that is neither. */
   def at(plan: LogicalPlan): Option[JoinRegion] = plan match {
@@ -71,6 +78,7 @@ object JoinRegion {
   private final class Flattening(root: LogicalPlan) {
     private val relations = Seq.newBuilder[LogicalPlan]
     private val barriers = Seq.newBuilder[Reason]
+    private val owner = mutable.HashMap.empty[ExprId, Int]
     private var count = 0
 
     def region: JoinRegion = {
@@ -94,6 +102,7 @@ object JoinRegion {
         case Some(reason) =>
           if (reason.isDefined) barriers += reason.get
           relations += node
+          node.output.foreach(column => owner.update(column.exprId, count))
           count += 1
           (Leaf(count - 1), Map.empty)
       }
@@ -123,19 +132,17 @@ object JoinRegion {
     }
 
     /** A condition is evaluated as low as its columns allow. */
-    private def placed(shape: Shape, conditions: Seq[Expression]): Shape = {
-      val known = relations.result()
-      conditions.foldLeft(shape)(place(known, _, _))
-    }
+    private def placed(shape: Shape, conditions: Seq[Expression]): Shape =
+      conditions.foldLeft(shape) { (tree, condition) =>
+        val owners = condition.references.toSeq.map(a => owner.get(a.exprId))
+        val needed =
+          if (owners.contains(None)) RelationSet.empty else RelationSet.of(owners.flatten)
+        place(tree, condition, needed)
+      }
   }
 
-  private def place(relations: Seq[LogicalPlan], shape: Shape, condition: Expression): Shape = {
-    val needed = condition.references
-    def columns(part: Shape): AttributeSet = part match {
-      case Leaf(index, _) => relations(index).outputSet
-      case pair: Pair => columns(pair.left) ++ columns(pair.right)
-    }
-    def isOf(part: Shape) = needed.nonEmpty && needed.subsetOf(columns(part))
+  private def place(shape: Shape, condition: Expression, needed: RelationSet): Shape = {
+    def isOf(part: Shape) = needed.nonEmpty && needed.within(part.relations)
     def into(part: Shape): Shape = part match {
       case leaf: Leaf => leaf.copy(filters = leaf.filters :+ condition)
       case pair: Pair if isOf(pair.left) => pair.copy(left = into(pair.left))

@@ -36,15 +36,19 @@ import org.apache.spark.sql.internal.SQLConf
  *            +- Filter (year) +- dates                  +- inventory
  * }}}
  *
- * Correct because: inner joins commute and associate, and a conjunct of theirs may be evaluated as
- * soon as its columns are there. Only conditions that cannot raise errors and always give the same
- * answer take part (RaisedErrors.isSafe); all others, hinted joins, outer, semi and anti joins, and
- * projections that compute something bound the region. Equalities are transitive, so each
- * equivalence class gives a join one key, and null keys match nothing under any of them. Duplicates
- * and empty inputs are the same under every order.
- * Not done yet: orders through outer, semi and anti joins; cross products.
- * Cost: planning O(pairs) up to ordering.maxPairs, then O(n³). May lose when estimates mislead: the
- * gain must exceed a margin, doubled where one of the numbers is only a default.
+ * Correct because: joins of every type change places only as the conflict detector allows (see
+ * ConflictDetector), which knows which of them keep, fill or drop rows, and whether a condition is
+ * ever true of nulls; a conjunct of an inner join may be evaluated as soon as its columns are there.
+ * Only conditions that cannot raise errors and always give the same answer take part
+ * (RaisedErrors.isSafe). Hinted joins, NOT IN over nullable columns, conditions that may raise, filters
+ * of what an outer join returns, and columns computed below one that fills them with nulls bound the
+ * region (see JoinRegion). Equalities of inner joins are transitive where nothing must come before
+ * them, so each equivalence class gives a join one key, and null keys match nothing under any of them.
+ * IN and EXISTS become joins by Spark's own rule, earlier than it would apply it.
+ * Not done: cross products between relations that conditions connect; an inner join's conjunct as a
+ * filter above an outer join.
+ * Cost: planning O(pairs) up to ordering.maxPairs, then O(n³) up to a hundred relations, greedy beyond.
+ * May lose when estimates mislead: the gain must exceed a margin that grows with doubt.
  * Runs in injectPreCBORule: once, after predicates have been pushed down and before Spark prunes
  * columns of scans. A second run finds the order written to be the cheapest.
  * Conf: spark.selinger.reorderJoins.enabled.  References: see JoinEnumerator; Selinger et al., 1979.

@@ -343,7 +343,7 @@ def forget(spark: SparkSession, target: str, columns: Sequence[str] | None = Non
     sql = "SELECT * FROM selinger_forget(:target)"
     if columns is not None:
         sql = "SELECT * FROM selinger_forget(:target, columns => :columns)"
-        arguments["columns"] = ",".join(columns)
+        arguments["columns"] = list(columns)
     return int(_rows(spark, sql, arguments)[0]["columns_forgotten"])
 
 

@@ -6,7 +6,12 @@ import io.selinger.ordering.ReorderJoins
 import io.selinger.rule.ShareEstimates
 import io.selinger.stats.sketch.{RunFunctionsOnce, SketchFunctions}
 import io.selinger.strategy.SelectJoinOperator
-import io.selinger.transfer.{RefuseImportedScans, ResolveImportedTables, TransferFunctions}
+import io.selinger.transfer.{
+  RefuseImportedScans,
+  RefuseImportedWrites,
+  ResolveImportedTables,
+  TransferFunctions
+}
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.classic
@@ -54,6 +59,8 @@ class SelingerExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectHintResolutionRule(session => new ResolveImportedTables(classicOf(session)))
     // When a stage is about to run: several that fail at a time would hide what is wrong.
     extensions.injectQueryStageOptimizerRule(_ => RefuseImportedScans)
+    // Before a command runs, which is as soon as it is analysed.
+    extensions.injectCheckRule(_ => RefuseImportedWrites)
     SketchFunctions.all.foreach(extensions.injectTableFunction)
     // After everything is resolved, since a plan that is a command must be one from the start.
     extensions.injectPostHocResolutionRule(_ => RunFunctionsOnce)

@@ -85,6 +85,25 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     }
 
   // Spark's own reordering makes other joins, which carry no decision any more.
+  test("products are Spark's to refuse, where the user wants that") {
+    withTables { _ =>
+      withConf(
+        SQLConf.CROSS_JOINS_ENABLED.key -> "false",
+        SelingerConf.ORDER_MIN_GAIN.key -> "0"
+      ) {
+        val asked = text.replace("JOIN days ON day = d_day", "CROSS JOIN days ON day = d_day")
+        Seq(asked, text.replace("JOIN stock ON item = s_item", "CROSS JOIN stock")).foreach {
+          query =>
+            val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(query)))
+            assert(Answer.difference(stock, Answer.of(spark.sql(query))).isEmpty, query)
+        }
+        val product = spark.sql(text.replace("JOIN stock ON item = s_item", "CROSS JOIN stock"))
+        assert(decision(product).reason == Reason.CrossProduct)
+        assert(decision(spark.sql(text)).outcome == Outcome.Changed)
+      }
+    }
+  }
+
   test("does not fire where Spark's own reordering is switched on") {
     withTables { _ =>
       val plan = withConf(SelingerConf.MODE.key -> "off")(optimized(spark.sql(text)))

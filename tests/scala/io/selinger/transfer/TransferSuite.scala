@@ -10,6 +10,8 @@ import java.nio.file.{Files, Path}
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.functions.{col, struct}
+import org.apache.spark.sql.types._
 import org.scalatest.funsuite.AnyFunSuite
 
 /** Statistics leave one session and another plans by them. */
@@ -119,6 +121,22 @@ class TransferSuite extends AnyFunSuite with SharedSession {
     val bare = StatisticsFile.parse(exported("facts", """{"values": false}""")).head
     assert(bare.columns.values.forall(_.frequent.isEmpty))
     assert(bare == found.withoutValues)
+  }
+
+  test("metadata of columns, where libraries keep values, is not exported; lengths of texts are") {
+    withFolder { folder =>
+      val secret = new MetadataBuilder().putString("labels", "SECRET").build()
+      val nested = StructType(Seq(StructField("x", LongType, nullable = true, secret)))
+      spark.range(3)
+        .select(
+          col("id").as("id", secret),
+          struct(col("id").as("x", secret)).cast(nested).as("s")
+        )
+        .write
+        .parquet(s"$folder/t")
+      val text = exported(s"parquet.`$folder/t`")
+      assert(!text.contains("SECRET") && StatisticsFile.parse(text).head.schema.size == 2)
+    }
   }
 
   test("an imported relation is exported as it came") {

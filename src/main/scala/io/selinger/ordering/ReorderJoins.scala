@@ -3,7 +3,7 @@ package io.selinger.ordering
 import io.selinger.conf.SelingerConf
 import io.selinger.core._
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
-import io.selinger.estimate.{LeafStatistics, PlanEstimate}
+import io.selinger.estimate.{LeafStatistics, PlanEstimate, Selectivity}
 import io.selinger.stats.{FileRelation, ImportedStatistics, KeyColumns}
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
@@ -22,8 +22,10 @@ import org.apache.spark.sql.internal.SQLConf
  *   2. Spark's own join reordering is not switched on      else SPARK_REORDERS
  *   3. no column of a relation is computed by what can
  *      raise errors                                        else ERRORS_DEPEND_ON_PLAN
- *   4. the rows of every relation can be estimated         else NO_STATISTICS
- *   5. conditions connect all relations                    else CROSS_PRODUCT
+ *   4. no product of two sides, where the user wants
+ *      Spark to refuse these                               else CROSS_PRODUCT
+ *   5. the rows of every relation can be estimated         else NO_STATISTICS
+ *   6. conditions connect all relations                    else CROSS_PRODUCT
  * and where the order found costs less than the order written by more than estimates are worth,
  * else ORDER_CHEAP_ENOUGH. Regions of two relations have no order and are passed over.
  *
@@ -137,8 +139,9 @@ final class ReorderJoins(session: SparkSession)
       trees.estimates.map(_.rows.origin),
       joins = region.relations.size - 1
     )
-    val gains = found.tree.seconds < written.seconds * (1.0 - margin)
-    val result = if (gains) planOf(found.tree, graph, region) else region.root
+    lazy val better = planOf(found.tree, graph, region)
+    val gains = found.tree.seconds < written.seconds * (1.0 - margin) && !isForbidden(better)
+    val result = if (gains) better else region.root
     record(problem, found, gains, if (advising) region.root else result)
     result
   }
@@ -244,8 +247,21 @@ object ReorderJoins {
   private val preconditions: Seq[Precondition[JoinRegion]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.root.isStreaming),
     Precondition(Reason.SparkReorders)(_ => !SQLConf.get.joinReorderEnabled),
-    Precondition(Reason.MayRaise)(!_.relations.exists(RaisedErrors.areLate))
+    Precondition(Reason.MayRaise)(!_.relations.exists(RaisedErrors.areLate)),
+    // Spark tells products that the query asks for from those that it is to refuse by their type.
+    Precondition(Reason.CrossProduct)(region => !isForbidden(region.root))
   )
+
+  /** Whether it has a product of two sides where the user wants Spark to refuse these. */
+  private def isForbidden(plan: LogicalPlan): Boolean =
+    !SQLConf.get.crossJoinEnabled && plan.exists {
+      case join: Join =>
+        !join.condition.toSeq.flatMap(Selectivity.conjuncts).exists(condition =>
+          condition.references.exists(join.left.outputSet.contains) &&
+            condition.references.exists(join.right.outputSet.contains)
+        )
+      case _ => false
+    }
 
   /**
    * An order that is to be found.

@@ -1,5 +1,7 @@
 package io.selinger.stats
 
+import java.net.URLEncoder
+import java.nio.charset.StandardCharsets.UTF_8
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkThrowable
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -23,7 +25,9 @@ import org.apache.spark.sql.types.StructType
  */
 final class ImportedFileIndex(val relation: PortableRelation) extends FileIndex {
 
-  override val rootPaths: Seq[Path] = Seq(new Path(ImportedFileIndex.root, relation.name))
+  // No name may choose another folder.
+  override val rootPaths: Seq[Path] =
+    Seq(new Path(ImportedFileIndex.root, "of-" + URLEncoder.encode(relation.name, UTF_8)))
 
   override def listFiles(
       partitionFilters: Seq[Expression],

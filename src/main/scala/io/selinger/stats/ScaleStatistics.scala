@@ -201,9 +201,12 @@ object ScaleStatistics {
         math.max(low.value, low.value + (high.value - low.value + 1) * factor - 1)
       ),
       frequent = if (factor > 1.0) Nil else column.frequent,
-      quantiles = for (low <- column.min; spread <- column.quantiles; wider <- spread.moved(place =>
+      quantiles = for (
+        low <- column.min; spread <- column.quantiles;
+        wider <- spread.moved(place =>
           low.value + (place - low.value) * factor
-        )) yield wider
+        )
+      ) yield wider
     )
 
   /** The shares and values stay, but of rows that nobody has seen. */

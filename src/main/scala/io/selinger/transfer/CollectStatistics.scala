@@ -15,7 +15,8 @@ import org.apache.spark.sql.execution.datasources.{
 }
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2ScanRelation, FileScan}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{StructField, StructType}
+import org.apache.spark.sql.selinger.ColumnMetadata
+import org.apache.spark.sql.types._
 
 /**
  * What is known of a relation when a query on it is planned, with every column counted as a key:
@@ -81,7 +82,7 @@ object CollectStatistics {
       name,
       formatOf(leaf),
       pathOf(leaf),
-      StructType(leaf.output.map(c => StructField(c.name, c.dataType, c.nullable, c.metadata))),
+      StructType(leaf.output.map(c => bare(c.name, c.dataType, c.nullable, c.metadata))),
       partitionsOf(leaf),
       leaf.stats.sizeInBytes.toDouble,
       filesOf(leaf),
@@ -168,6 +169,28 @@ object CollectStatistics {
       refined.frequent,
       refined.quantiles
     )
+  }
+
+  /** Without metadata, where libraries keep values of the data; but for the length of texts. */
+  private def bare(
+      name: String,
+      kind: DataType,
+      nullable: Boolean,
+      metadata: Metadata
+  ): StructField = {
+    val length = ColumnMetadata.textLength
+    val kept =
+      if (!metadata.contains(length)) Metadata.empty
+      else new MetadataBuilder().putString(length, metadata.getString(length)).build()
+    StructField(name, bare(kind), nullable, kept)
+  }
+
+  private def bare(kind: DataType): DataType = kind match {
+    case StructType(fields) =>
+      StructType(fields.map(f => bare(f.name, f.dataType, f.nullable, f.metadata)))
+    case ArrayType(element, nulls) => ArrayType(bare(element), nulls)
+    case MapType(key, value, nulls) => MapType(bare(key), bare(value), nulls)
+    case other => other
   }
 
   /** What a file said of a column of a relation that was imported from it. */

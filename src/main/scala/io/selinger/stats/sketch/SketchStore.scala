@@ -81,6 +81,9 @@ private[stats] object SketchStore {
   private val log = LoggerFactory.getLogger("io.selinger")
 
   private val suffix = ".sketch"
+  private val temporarySuffix = ".tmp"
+  private val unfinished = s"_[0-9a-f-]{36}\\$temporarySuffix".r
+  private val abandonedAfterMs = 24L * 3600 * 1000
 
   // What another session writes is seen after so long at the latest.
   private val listingSeconds = 2L
@@ -139,7 +142,8 @@ private[stats] object SketchStore {
       .sha256()
       .hashString(roots.map(_.toString).sorted.mkString("\n"), UTF_8)
       .toString
-    new Path(new Path(location), digest.take(32))
+    // Hidden, so that nobody takes it for data where the location is a table's own folder.
+    new Path(new Path(location), s"_selinger-${digest.take(32)}")
   }
 
   // ---- reading ------------------------------------------------------------------------------
@@ -189,6 +193,14 @@ private[stats] object SketchStore {
         .sortBy(_.getPath.getName)
     catch { case _: FileNotFoundException => Nil }
 
+  /** Files of writers that died: nobody writes one for as long as that. */
+  private def abandoned(fs: FileSystem, folder: Path): Seq[Path] =
+    fs.listStatus(folder)
+      .toSeq
+      .filter(file => file.isFile && unfinished.matches(file.getPath.getName))
+      .filter(_.getModificationTime < System.currentTimeMillis() - abandonedAfterMs)
+      .map(_.getPath)
+
   private def open(fs: FileSystem, file: FileStatus, kept: Caches): Option[Segment] = {
     val version = FileVersion.of(file)
     if (kept.unreadable.getIfPresent(version) != null) None
@@ -236,7 +248,7 @@ private[stats] object SketchStore {
     val fs = folder.getFileSystem(hadoop)
     val id = UUID.randomUUID().toString
     val created = System.currentTimeMillis()
-    val temporary = new Path(folder, s"_$id.tmp")
+    val temporary = new Path(folder, s"_$id$temporarySuffix")
     val complete = new Path(folder, f"$created%015d-$id$suffix")
     fs.mkdirs(folder)
     try {
@@ -272,7 +284,30 @@ private[stats] object SketchStore {
     val collected = this.collected(folder, hadoop, maxBytes)
     val small = collected.segments.filter(segment => sizeOf(fs, segment.path) <= smallBytes)
     if (collected.segments.size > mostSegments && small.size > 1) {
-      rewrite(folder, relation, Collected(small, ""), files, Set.empty, hadoop)
+      val others = unlisted(small.flatMap(_.files).distinct, files.keySet, hadoop)
+      val kept = (files.toSeq.sortBy(_._2).map(_._1) ++ others).zipWithIndex.toMap
+      rewrite(folder, relation, Collected(small, ""), kept, Set.empty, hadoop)
+    }
+  }
+
+  /**
+   * Files that exist, but not in the listing at hand: that of a view which shows a part of the
+   * folder, or one from before they came.
+   */
+  private def unlisted(
+      known: Seq[FileVersion],
+      listed: collection.Set[FileVersion],
+      hadoop: Configuration
+  ): Seq[FileVersion] = {
+    val paths = listed.map(_.path)
+    known.filterNot(file => paths(file.path)).filter { file =>
+      val path = new Path(file.path)
+      try FileVersion.of(path.getFileSystem(hadoop).getFileStatus(path)) == file
+      catch {
+        case _: FileNotFoundException => false
+        // It may be there again in a moment.
+        case NonFatal(_) => true
+      }
     }
   }
 
@@ -310,7 +345,8 @@ private[stats] object SketchStore {
 
   private def remove(folder: Path, paths: Seq[Path], hadoop: Configuration): Unit = {
     val fs = folder.getFileSystem(hadoop)
-    paths.foreach(path => fs.delete(path, false))
+    val left = if (fs.exists(folder)) abandoned(fs, folder) else Nil
+    (paths ++ left).foreach(path => fs.delete(path, false))
     forgetListing(folder)
   }
 
@@ -340,7 +376,7 @@ private[stats] object SketchStore {
         }
         gone.size
       case None =>
-        // Other files are not ours to delete; unfinished ones of writers that died are.
+        // Other files are not ours to delete.
         remove(folder, segmentFiles(fs, folder).map(_.getPath), hadoop)
         known.size
     }

@@ -52,7 +52,7 @@ def added(row: Mapping[str, Any]) -> float:
     >>> added({"stock_ms": [20.0, 22.0, 30.0], "selinger_ms": [30.0, 29.0, 25.0]})
     7.0
     """
-    return median(row["selinger_ms"]) - median(row["stock_ms"])
+    return float(median(row["selinger_ms"]) - median(row["stock_ms"]))
 
 
 def quantile(values: Sequence[float], share: float) -> float:

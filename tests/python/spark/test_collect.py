@@ -125,3 +125,11 @@ def test_other_files_are_refused(spark: SparkSession, store: Path, tmp_path: Pat
     spark.range(10).write.csv(path)
     with pytest.raises(selinger.AnalyzeFailed, match="neither a Parquet nor an ORC"):
         selinger.analyze(spark, path)
+
+
+def test_forget_takes_names_as_they_are(spark: SparkSession, store: Path, tmp_path: Path) -> None:
+    path = str(tmp_path / "commas")
+    spark.range(100).selectExpr("id AS a", "id AS b", "id AS `a,b`").write.parquet(path)
+    selinger.analyze(spark, path, columns=["a", "b", "a,b"])
+    assert selinger.forget(spark, path, columns=["a,b"]) == 1
+    assert {column.column for column in selinger.stats(spark, path)} == {"a", "b"}

@@ -108,6 +108,8 @@ class LayeringSuite extends AnyFunSuite {
   private val allowedState =
     Set(
       "SelingerExtension$.warned",
+      "AnalyzedStatistics$.storeReads",
+      "AnalyzedStatistics$.unreachable",
       "FileListings$.known",
       "FooterStore$.current",
       "FooterStore$.distinctReads",

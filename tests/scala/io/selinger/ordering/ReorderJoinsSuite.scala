@@ -231,6 +231,25 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("columns that are computed from each other again and again do not grow") {
+    withTables { _ =>
+      def staged(steps: Int): String =
+        (1 to steps).foldLeft("SELECT sale AS a, day AS b FROM sales") {
+          (below, i) =>
+            s"""SELECT CASE WHEN q$i.a > d$i.d_number THEN q$i.a ELSE coalesce(q$i.a, d$i.d_number, 1) END
+             |AS a, q$i.b FROM ($below) q$i LEFT JOIN days d$i ON q$i.b = d$i.d_day""".stripMargin
+        }
+      def size(plan: LogicalPlan): Int =
+        plan.collect { case node => node.expressions.map(_.collect { case e => e }.size).sum }.sum
+      withConf(SelingerConf.ORDER_MIN_GAIN.key -> "0") {
+        val df = spark.sql(staged(12))
+        val stock = withConf(SelingerConf.MODE.key -> "off")(spark.sql(staged(12)))
+        assert(size(optimized(df)) < 4 * size(optimized(stock)))
+        assert(Answer.difference(Answer.of(stock), Answer.of(df)).isEmpty)
+      }
+    }
+  }
+
   test("NOT IN is left where it is") {
     withTables { _ =>
       val plan = withConf(SelingerConf.MODE.key -> "off") {

@@ -9,7 +9,7 @@ import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import java.nio.file.{Files, Path}
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.functions.{col, struct}
 import org.apache.spark.sql.types._
 import org.scalatest.funsuite.AnyFunSuite
@@ -134,7 +134,7 @@ class TransferSuite extends AnyFunSuite with SharedSession {
         )
         .write
         .parquet(s"$folder/t")
-      val text = exported(s"parquet.`$folder/t`")
+      val text = exported(s"$folder/t")
       assert(!text.contains("SECRET") && StatisticsFile.parse(text).head.schema.size == 2)
     }
   }
@@ -206,6 +206,21 @@ class TransferSuite extends AnyFunSuite with SharedSession {
           }
         }
       }
+    }
+  }
+
+  test("rows cannot be written into what has no data, whatever its name") {
+    elsewhere { session =>
+      val renamed = file.replace("\"dims\"", "\"`../dims`\"")
+      val _ = imports(session, file) ++ imports(session, renamed, """{"tables": ["`../dims`"]}""")
+      Seq("INSERT INTO dims", "INSERT OVERWRITE dims", "INSERT INTO `../dims`").foreach { command =>
+        val error = intercept[Exception](session.sql(s"$command SELECT * FROM dims"))
+        assert(error.getMessage.contains(NoDataException.condition), command)
+      }
+      val paths = Plans.execution(session.table("`../dims`")).analyzed.collect {
+        case LogicalRelation(fs: HadoopFsRelation, _, _, _, _) => fs.location.rootPaths
+      }.flatten
+      assert(paths.map(_.getParent.toString) == Seq("/imported-statistics"))
     }
   }
 

@@ -11,18 +11,46 @@ import org.apache.spark.sql.catalyst.plans.logical._
 object JoinEstimator {
 
   /**
+   * What Spark makes of a join's condition.
+   *
+   * @param keys equalities of the two sides
+   * @param other the rest of the condition
+   * @param leftUnique whether each row of the right side is proven to find one left row at most
+   * @param rightUnique the same of a left row
+   */
+  private final case class Equalities(
+      keys: Seq[JoinKeys.Pair],
+      other: Option[Expression],
+      leftUnique: Boolean,
+      rightUnique: Boolean
+  )
+
+  private def equalitiesOf(join: Join): Equalities = join match {
+    case ExtractEquiJoinKeys(_, leftKeys, rightKeys, other, _, left, right, _) =>
+      Equalities(
+        JoinKeys.pairs(leftKeys, rightKeys),
+        other,
+        unique(left, leftKeys),
+        unique(right, rightKeys)
+      )
+    case _ => Equalities(Nil, join.condition, leftUnique = false, rightUnique = false)
+  }
+
+  /**
    * The pairs that a join's condition accepts.
    *
    * @param rows as an inner join returns them
    * @param left share of the left rows that are in some pair
    * @param right the same of the right rows
+   * @param equalities of the condition
    */
   private final case class Matches(
       rows: Double,
       left: Double,
       right: Double,
       origin: Origin,
-      keys: Option[JoinKeys]
+      keys: Option[JoinKeys],
+      equalities: Equalities
   ) {
     def leftKeys: Seq[Expression] = keys.toSeq.flatMap(_.pairs.map(_.left))
     def rightKeys: Seq[Expression] = keys.toSeq.flatMap(_.pairs.map(_.right))
@@ -39,15 +67,15 @@ object JoinEstimator {
     for (left <- leftRows; right <- rightRows) yield {
       val matches = matched(join, left, right)
       join.joinType match {
-        case _: InnerLike => inner(join, matches, left, right)
-        case LeftOuter | LeftSingle => outer(join, matches, left, right, keepLeft = true)
-        case RightOuter => outer(join, matches, left, right, keepRight = true)
+        case _: InnerLike => inner(matches, left, right)
+        case LeftOuter | LeftSingle => outer(matches, left, right, keepLeft = true)
+        case RightOuter => outer(matches, left, right, keepRight = true)
         case FullOuter =>
-          outer(join, matches, left, right, keepLeft = true, keepRight = true)
+          outer(matches, left, right, keepLeft = true, keepRight = true)
         case LeftSemi => reduced(left, matches, matches.left)
         case LeftAnti => reduced(left, matches, math.max(1.0 - matches.left, leastUnmatched))
         case ExistenceJoin(exists) => flagged(left, exists, matches.left)
-        case _ => inner(join, matches, left, right)
+        case _ => inner(matches, left, right)
       }
     }
 
@@ -61,7 +89,7 @@ object JoinEstimator {
 
   /** Of an inner join. */
   def inner(join: Join, left: PlanEstimate, right: PlanEstimate): PlanEstimate =
-    inner(join, matched(join, left, right), left, right)
+    inner(matched(join, left, right), left, right)
 
   /** Pairs of rows with equal keys. */
   def pairs(
@@ -73,22 +101,23 @@ object JoinEstimator {
 
   private def matched(join: Join, left: PlanEstimate, right: PlanEstimate): Matches = {
     val inputs = left.rows.origin.worse(right.rows.origin)
-    val (all, residual) = join match {
-      case ExtractEquiJoinKeys(_, leftKeys, rightKeys, other, _, _, _, _) =>
-        val keys = JoinKeys(JoinKeys.pairs(leftKeys, rightKeys), left, right)
+    val found = equalitiesOf(join)
+    val all =
+      if (found.keys.nonEmpty) {
+        val keys = JoinKeys(found.keys, left, right)
         val origin = inputs.worse(if (keys.known) Origin.Derived else Origin.Default)
         // Of a side that is proven to have each key once, a row finds one partner at most.
         val rows = Seq(
           Some(keys.rows),
-          if (matchedByKey(join, isLeft = false)) Some(keys.leftRows) else None,
-          if (matchedByKey(join, isLeft = true)) Some(keys.rightRows) else None
+          Option.when(found.rightUnique)(keys.leftRows),
+          Option.when(found.leftUnique)(keys.rightRows)
         ).flatten.min
-        (Matches(rows, keys.leftMatched, keys.rightMatched, origin, Some(keys)), other)
-      case _ =>
+        Matches(rows, keys.leftMatched, keys.rightMatched, origin, Some(keys), found)
+      } else {
         val rows = math.min(PlanEstimate.most, left.rows.value * right.rows.value)
-        (Matches(rows, 1.0, 1.0, inputs.worse(Origin.Default), None), join.condition)
-    }
-    residual.fold(all)(restricted(join, all, _, left, right))
+        Matches(rows, 1.0, 1.0, inputs.worse(Origin.Default), None, found)
+      }
+    found.other.fold(all)(restricted(join, all, _, left, right))
   }
 
   /** What a condition beside the keys leaves: pairs, and rows that are still in one of them. */
@@ -144,13 +173,11 @@ object JoinEstimator {
   }
 
   private def inner(
-      join: Join,
       matches: Matches,
       left: PlanEstimate,
       right: PlanEstimate
   ): PlanEstimate = {
-    val (leftKey, rightKey) =
-      (matchedByKey(join, isLeft = true), matchedByKey(join, isLeft = false))
+    val (leftKey, rightKey) = (matches.equalities.leftUnique, matches.equalities.rightUnique)
     val feared = Seq(
       Some(math.min(PlanEstimate.most, left.high * right.high)),
       if (rightKey) Some(left.high) else None,
@@ -171,7 +198,7 @@ object JoinEstimator {
     ).withRows(
       Quantity(matches.rows, matches.origin),
       feared,
-      boundOf(join, left, right)
+      boundOf(matches.equalities, left, right)
     )
   }
 
@@ -237,18 +264,15 @@ object JoinEstimator {
       }
     }
 
-  /** Whether a row of the other side is proven to find at most one row of this one. */
-  private def matchedByKey(join: Join, isLeft: Boolean): Boolean = join match {
-    case ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, l, r, _) =>
-      if (isLeft) unique(l, leftKeys) else unique(r, rightKeys)
-    case _ => false
-  }
-
   /** A join returns no more rows than one side where the other side's keys are proven unique. */
-  private def boundOf(join: Join, left: PlanEstimate, right: PlanEstimate): Option[Double] = {
+  private def boundOf(
+      found: Equalities,
+      left: PlanEstimate,
+      right: PlanEstimate
+  ): Option[Double] = {
     val product = for (l <- left.bound; r <- right.bound) yield l * r
-    val proven = (if (matchedByKey(join, isLeft = false)) left.bound else None).toSeq ++
-      (if (matchedByKey(join, isLeft = true)) right.bound else None)
+    val proven = (if (found.rightUnique) left.bound else None).toSeq ++
+      (if (found.leftUnique) right.bound else None)
     (proven ++ product).minOption
   }
 
@@ -262,14 +286,13 @@ object JoinEstimator {
    * is no more than expected, so nothing counts as known of nulls there.
    */
   private def outer(
-      join: Join,
       matches: Matches,
       left: PlanEstimate,
       right: PlanEstimate,
       keepLeft: Boolean = false,
       keepRight: Boolean = false
   ): PlanEstimate = {
-    val pairs = inner(join, matches, left, right)
+    val pairs = inner(matches, left, right)
     val lonelyLeft = if (keepLeft) left.rows.value * (1.0 - matches.left) else 0.0
     val lonelyRight = if (keepRight) right.rows.value * (1.0 - matches.right) else 0.0
     val rows = Seq(

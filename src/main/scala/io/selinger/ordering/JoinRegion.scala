@@ -60,7 +60,8 @@ object JoinRegion {
   /** The region whose topmost join or filter is `plan`; none where that is neither. */
   def at(plan: LogicalPlan): Option[JoinRegion] = plan match {
     case _: Join | _: Filter | Project(Columns(), _) =>
-      Option.when(barrier(plan, isKept = true).isEmpty)(new Flattening(plan).region)
+      val barriers = new Barriers
+      Option.when(barriers.at(plan, isKept = true).isEmpty)(new Flattening(plan, barriers).region)
     case _ => None
   }
 
@@ -75,7 +76,7 @@ object JoinRegion {
     if (sources.isEmpty) expression
     else expression.transform { case a: Attribute => sources.getOrElse(a.exprId, a) }
 
-  private final class Flattening(root: LogicalPlan) {
+  private final class Flattening(root: LogicalPlan, found: Barriers) {
     private val relations = Seq.newBuilder[LogicalPlan]
     private val barriers = Seq.newBuilder[Reason]
     private val owner = mutable.HashMap.empty[ExprId, Int]
@@ -97,7 +98,7 @@ object JoinRegion {
     }
 
     private def flatten(node: LogicalPlan, isKept: Boolean): (Shape, Sources) =
-      barrier(node, isKept) match {
+      found.at(node, isKept) match {
         case None => opened(node, isKept)
         case Some(reason) =>
           if (reason.isDefined) barriers += reason.get
@@ -164,85 +165,124 @@ object JoinRegion {
     case _ => false
   }
 
-  /**
-   * Why a node must stay where it is; none if it may move. The reason is itself missing where nobody
-   * would expect otherwise: of what joins nothing.
-   *
-   * A hint is about the inputs that its writer saw. A condition may move only if it gives the same
-   * rows wherever it is evaluated: no error that a row raises which another join would have removed
-   * first, no subquery, whose place Spark relies on.
-   *
-   * @param isKept whether no outer join above puts nulls into what the node returns
-   */
-  private def barrier(node: LogicalPlan, isKept: Boolean): Option[Option[Reason]] = node match {
-    case join: Join =>
-      val conditions = conditionsOf(join.condition)
-      if (join.hint != JoinHint.NONE) Some(Some(Reason.HintObeyed))
-      else if (isNullAware(join)) Some(Some(Reason.NullAwareAntiJoin))
-      else if (!conditions.forall(RaisedErrors.isSafe)) Some(Some(Reason.MayRaise))
-      else {
-        val fits = join.joinType match {
-          case _: InnerLike => conditions.forall(belongsTo(_, join, isKept))
-          case LeftOuter | RightOuter | FullOuter | LeftSemi | LeftAnti | _: ExistenceJoin => true
-          case _ => false
+  // Of nodes of an expression that stands in for a column: a chain of projections that use columns
+  // several times each would double at every step, and be evaluated as often for each row.
+  private val mostNodes = 40
+
+  /** What bounds a region. Each node is asked once: conditions above ask for all that is below. */
+  private final class Barriers {
+
+    private val known =
+      new java.util.IdentityHashMap[LogicalPlan, Map[Boolean, Option[Option[Reason]]]]()
+    private val sizes = mutable.HashMap.empty[ExprId, Int]
+
+    /**
+     * Why a node must stay where it is; none if it may move. The reason is itself missing where nobody
+     * would expect otherwise: of what joins nothing.
+     *
+     * A hint is about the inputs that its writer saw. A condition may move only if it gives the same
+     * rows wherever it is evaluated: no error that a row raises which another join would have removed
+     * first, no subquery, whose place Spark relies on.
+     *
+     * @param isKept whether no outer join above puts nulls into what the node returns
+     */
+    def at(node: LogicalPlan, isKept: Boolean): Option[Option[Reason]] = {
+      val before = Option(known.get(node)).getOrElse(Map.empty[Boolean, Option[Option[Reason]]])
+      before.getOrElse(
+        isKept, {
+          val found = barrier(node, isKept)
+          known.put(node, before.updated(isKept, found))
+          found
         }
-        Option.unless(fits && !usesMarks(join, conditions))(Some(Reason.JoinFixed))
-      }
-    case Filter(condition, child) =>
-      below(child, isKept).orElse {
-        if (!conjuncts(condition).forall(RaisedErrors.isSafe)) Some(Some(Reason.MayRaise))
-        else
-          Option.unless(conjuncts(condition).forall(belongsBelow(_, child, isKept)))(
-            Some(Reason.JoinFixed)
-          )
-      }
-    case Project(list, child) =>
-      below(child, isKept).orElse {
-        val computed = list.collect { case Alias(source, _) => source }
-        if (!computed.forall(RaisedErrors.isSafe)) Some(Some(Reason.MayRaise))
+      )
+    }
+
+    private def barrier(node: LogicalPlan, isKept: Boolean): Option[Option[Reason]] = node match {
+      case join: Join =>
+        val conditions = conditionsOf(join.condition)
+        if (join.hint != JoinHint.NONE) Some(Some(Reason.HintObeyed))
+        else if (isNullAware(join)) Some(Some(Reason.NullAwareAntiJoin))
+        else if (!conditions.forall(RaisedErrors.isSafe)) Some(Some(Reason.MayRaise))
         else {
-          // Where an outer join puts nulls, a value that is computed above it need not be null.
-          val moves = computed.forall(_.isInstanceOf[Attribute]) ||
-            isKept && computed.forall(_.references.nonEmpty)
-          Option.unless(moves)(Some(Reason.JoinFixed))
+          val fits = join.joinType match {
+            case _: InnerLike => conditions.forall(belongsTo(_, join, isKept))
+            case LeftOuter | RightOuter | FullOuter | LeftSemi | LeftAnti | _: ExistenceJoin => true
+            case _ => false
+          }
+          Option.unless(fits && !usesMarks(join, conditions))(Some(Reason.JoinFixed))
+        }
+      case Filter(condition, child) =>
+        below(child, isKept).orElse {
+          if (!conjuncts(condition).forall(RaisedErrors.isSafe)) Some(Some(Reason.MayRaise))
+          else
+            Option.unless(conjuncts(condition).forall(belongsBelow(_, child, isKept)))(
+              Some(Reason.JoinFixed)
+            )
+        }
+      case Project(list, child) =>
+        below(child, isKept).orElse {
+          val computed = list.collect { case Alias(source, _) => source }
+          if (!computed.forall(RaisedErrors.isSafe)) Some(Some(Reason.MayRaise))
+          else {
+            // Where an outer join puts nulls, a value that is computed above it need not be null.
+            val moves = computed.forall(_.isInstanceOf[Attribute]) ||
+              isKept && computed.forall(_.references.nonEmpty)
+            Option.unless(moves && areSmall(list))(Some(Reason.JoinFixed))
+          }
+        }
+      case _ => Some(None)
+    }
+
+    private def below(child: LogicalPlan, isKept: Boolean): Option[Option[Reason]] = child match {
+      case _: Join | _: Filter | _: Project => at(child, isKept)
+      case _ => Some(None)
+    }
+
+    /** Whether a filter's condition belongs to an inner join below, or to a relation. */
+    private def belongsBelow(condition: Expression, plan: LogicalPlan, isKept: Boolean): Boolean =
+      condition.references.nonEmpty && {
+        def isOf(side: LogicalPlan) = condition.references.subsetOf(side.outputSet)
+        plan match {
+          case join: Join if at(join, isKept).isEmpty =>
+            join.joinType match {
+              case _: InnerLike =>
+                belongsTo(condition, join, isKept) && !usesMarks(join, Seq(condition))
+              case RightOuter => isOf(join.right) && belongsBelow(condition, join.right, isKept)
+              case FullOuter => false
+              case _ => isOf(join.left) && belongsBelow(condition, join.left, isKept)
+            }
+          case Filter(_, child) if at(plan, isKept).isEmpty =>
+            belongsBelow(condition, child, isKept)
+          case Project(list, child) if at(plan, isKept).isEmpty =>
+            val sources = list.collect { case alias: Alias => alias.exprId -> alias.child }
+            belongsBelow(resolved(condition, sources.toMap), child, isKept)
+          case _ => true
         }
       }
-    case _ => Some(None)
-  }
 
-  private def below(child: LogicalPlan, isKept: Boolean): Option[Option[Reason]] = child match {
-    case _: Join | _: Filter | _: Project => barrier(child, isKept)
-    case _ => Some(None)
-  }
+    private def belongsTo(condition: Expression, inner: Join, isKept: Boolean): Boolean = {
+      val needed = condition.references
+      if (needed.isEmpty) false
+      else if (needed.subsetOf(inner.left.outputSet)) belongsBelow(condition, inner.left, isKept)
+      else if (needed.subsetOf(inner.right.outputSet)) belongsBelow(condition, inner.right, isKept)
+      else true
+    }
 
-  /** Whether a filter's condition belongs to an inner join below, or to a relation. */
-  private def belongsBelow(condition: Expression, plan: LogicalPlan, isKept: Boolean): Boolean =
-    condition.references.nonEmpty && {
-      def isOf(side: LogicalPlan) = condition.references.subsetOf(side.outputSet)
-      plan match {
-        case join: Join if barrier(join, isKept).isEmpty =>
-          join.joinType match {
-            case _: InnerLike =>
-              belongsTo(condition, join, isKept) && !usesMarks(join, Seq(condition))
-            case RightOuter => isOf(join.right) && belongsBelow(condition, join.right, isKept)
-            case FullOuter => false
-            case _ => isOf(join.left) && belongsBelow(condition, join.left, isKept)
-          }
-        case Filter(_, child) if barrier(plan, isKept).isEmpty =>
-          belongsBelow(condition, child, isKept)
-        case Project(list, child) if barrier(plan, isKept).isEmpty =>
-          val sources = list.collect { case alias: Alias => alias.exprId -> alias.child }
-          belongsBelow(resolved(condition, sources.toMap), child, isKept)
+    /** Whether what is projected stays small where it takes the place of its columns. */
+    private def areSmall(list: Seq[NamedExpression]): Boolean = {
+      def sizeOf(expression: Expression): Int = expression match {
+        case column: Attribute => sizes.getOrElse(column.exprId, 1)
+        case other =>
+          other.children.map(sizeOf).foldLeft(1)((a, b) => math.min(a + b, mostNodes + 1))
+      }
+      list.forall {
+        case alias: Alias =>
+          val size = sizeOf(alias.child)
+          sizes.update(alias.exprId, size)
+          size <= mostNodes
         case _ => true
       }
     }
-
-  private def belongsTo(condition: Expression, inner: Join, isKept: Boolean): Boolean = {
-    val needed = condition.references
-    if (needed.isEmpty) false
-    else if (needed.subsetOf(inner.left.outputSet)) belongsBelow(condition, inner.left, isKept)
-    else if (needed.subsetOf(inner.right.outputSet)) belongsBelow(condition, inner.right, isKept)
-    else true
   }
 
   /** NOT IN keeps a row only if no comparison is unknown; Spark has an operator of its own for it. */

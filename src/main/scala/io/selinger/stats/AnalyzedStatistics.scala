@@ -1,9 +1,13 @@
 package io.selinger.stats
 
+import com.google.common.cache.{Cache, CacheBuilder}
 import io.selinger.conf.SelingerConf
 import io.selinger.core._
 import io.selinger.stats.sketch.{CollectedRelation, ColumnSketcher, MergedColumn, SketchStore}
-import java.io.IOException
+import java.time.Duration
+import java.util.concurrent.TimeUnit
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import scala.util.control.NonFatal
 
@@ -40,30 +44,20 @@ object AnalyzedStatistics {
       predicates: Seq[Expression]
   ): RelationStatistics = {
     val start = System.nanoTime()
-    val cache = SelingerConf.COLLECTED_CACHE_MAX_BYTES.value
+    val deadline = start + TimeUnit.MILLISECONDS.toNanos(budgetMs)
+    val folder = SketchStore.folder(location, relation.roots)
+    val files = relation.files(relation.partitionFilters(predicates)).map(FileVersion.of(_)).toSeq
+    val columns = wanted(relation, footers, predicates)
+    val (hadoop, cache) = (relation.hadoop, SelingerConf.COLLECTED_CACHE_MAX_BYTES.value)
+    val found = Option(unreachable.getIfPresent(folder.toString)).toLeft(()).flatMap { _ =>
+      read(folder, files, columns, hadoop, cache, deadline)
+    }
     def since = (System.nanoTime() - start) / 1e6
-    lazy val hadoop = relation.hadoop
-    val store =
-      try Right(SketchStore.collected(SketchStore.folder(location, relation.roots), hadoop, cache))
-      catch {
-        // An unknown file system or a place that must not be read is no reason to fail a query.
-        case error: IOException => Left(error.toString)
-        case NonFatal(error) => Left(error.toString)
-      }
-    store match {
+    found match {
       case Left(problem) =>
         record(relation, Reason.CollectedUnreadable, Nil, 0, since, Some(problem))
         footers
-      case Right(found) =>
-        val files =
-          relation.files(relation.partitionFilters(predicates)).map(FileVersion.of(_)).toSeq
-        val known = new CollectedRelation(found, files, hadoop, cache)
-        val columns = wanted(relation, footers, predicates)
-        val merged = columns.flatMap { column =>
-          // What does not fit into the time is estimated from the rest.
-          if (PlanningPass.current.usedMs > SelingerConf.PLANNING_BUDGET_MS.value.toDouble) None
-          else known.column(FooterReader.columnName(column.name), column.dataType).map(column -> _)
-        }
+      case Right(Known(known, merged)) =>
         val reason =
           if (merged.nonEmpty && merged.forall(_._2.whole)) Reason.CollectedUsed
           else if (merged.nonEmpty) Reason.CollectedPartly
@@ -73,6 +67,56 @@ object AnalyzedStatistics {
         record(relation, reason, merged.map(_._2), files.size, since, None)
         if (merged.isEmpty) footers else refined(footers, merged, known)
     }
+  }
+
+  private final case class Known(
+      relation: CollectedRelation,
+      columns: Seq[(Attribute, MergedColumn)]
+  )
+
+  // Storage that fails or hangs is not asked again by every relation of every query.
+  private val unreachable: Cache[String, String] =
+    CacheBuilder.newBuilder().maximumSize(1000).expireAfterWrite(Duration.ofMinutes(1)).build()
+
+  private val storeReads = new BoundedReads[AnyRef, Either[String, Known]]("selinger-collected")
+
+  /** What the store holds of these files, as far as it answers in time; else what is wrong. */
+  private def read(
+      folder: Path,
+      files: Seq[FileVersion],
+      columns: Seq[Attribute],
+      hadoop: Configuration,
+      cache: Long,
+      deadline: Long
+  ): Either[String, Known] = {
+    def found =
+      try {
+        val known =
+          new CollectedRelation(SketchStore.collected(folder, hadoop, cache), files, hadoop, cache)
+        val merged = columns.flatMap { column =>
+          // What does not fit into the time is estimated from the rest.
+          if (System.nanoTime() > deadline) None
+          else known.column(FooterReader.columnName(column.name), column.dataType).map(column -> _)
+        }
+        Right(Known(known, merged))
+      } catch {
+        // An unknown file system or a place that must not be read is no reason to fail a query.
+        case error @ (NonFatal(_) | _: LinkageError) => Left(error.toString)
+      }
+    val begun = System.nanoTime()
+    val arrived = storeReads.all(Seq(new Object), threads = 1, deadline)(_ => Some(found))
+    val answer = arrived.values.headOption.getOrElse(Left(s"$folder did not answer in time"))
+    // That hardly any time was left is no fault of the store.
+    val asked = arrived.nonEmpty || System.nanoTime() - begun > leastWaitNanos
+    answer.left.foreach(problem => if (asked) unreachable.put(folder.toString, problem))
+    answer
+  }
+
+  private val leastWaitNanos = TimeUnit.MILLISECONDS.toNanos(200)
+
+  private def budgetMs: Long = {
+    val left = SelingerConf.PLANNING_BUDGET_MS.value - PlanningPass.current.usedMs.toLong
+    math.max(0L, math.min(SelingerConf.FOOTER_BUDGET_MS.value, left))
   }
 
   /** Columns of the files that the plan uses; all of them if they are few or nothing is known. */

@@ -372,6 +372,44 @@ class AnalyzeSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("a view of some files does not cost the others what is known of them") {
+    withStore { (data, store) =>
+      val columns = (0 until 12).map(i => s"id + $i AS c$i")
+      spark.range(0, 4000, 1, 4).selectExpr(columns: _*).write.parquet(data.toString)
+      analyze(data, ", columns => array('c0')")
+      val one = data.toFile.list().filter(_.startsWith("part-")).sorted.head
+      spark.read.option("pathGlobFilter", one).parquet(data.toString).createOrReplaceTempView("one")
+      (1 until 12).foreach(i => analyze("one", s", columns => array('c$i')"))
+      assert(segments(store).size < 12)
+      assert(stats(data)("c0").getAs[Boolean]("complete"))
+      // Of a file that is gone nothing is kept.
+      spark.range(
+        0,
+        4000,
+        1,
+        4
+      ).selectExpr(columns: _*).write.mode("overwrite").parquet(data.toString)
+      (0 until 12).foreach(i => analyze(data, s", columns => array('c$i')"))
+      assert(estimate(spark.read.parquet(data.toString)).rows.value == 4000)
+      assert(stats(data)("c0").getAs[Boolean]("complete"))
+    }
+  }
+
+  test("a store within the table's own folder is not taken for data") {
+    withStore { (data, _) =>
+      spark.range(20).selectExpr(
+        "id AS a",
+        "id % 3 AS p"
+      ).write.partitionBy("p").parquet(data.toString)
+      withConf(SelingerConf.STATS_LOCATION.key -> data.toString) {
+        analyze(data)
+        assert(spark.read.parquet(data.toString).count() == 20)
+        assert(stats(data).keySet == Set("a"))
+        assert(analyze(data).getAs[Int]("files_read") == 0)
+      }
+    }
+  }
+
   test("keys of one range that two tables do not share") {
     withStore { (data, _) =>
       val tables = Seq("even" -> "id * 2", "odd" -> "id * 2 + 1", "fourth" -> "id * 4").map {

@@ -214,7 +214,7 @@ class TransferSuite extends AnyFunSuite with SharedSession {
       val renamed = file.replace("\"dims\"", "\"`../dims`\"")
       val _ = imports(session, file) ++ imports(session, renamed, """{"tables": ["`../dims`"]}""")
       Seq("INSERT INTO dims", "INSERT OVERWRITE dims", "INSERT INTO `../dims`").foreach { command =>
-        val error = intercept[Exception](session.sql(s"$command SELECT * FROM dims"))
+        val error = intercept[Exception](session.sql(s"$command SELECT * FROM nothing"))
         assert(error.getMessage.contains(NoDataException.condition), command)
       }
       val paths = Plans.execution(session.table("`../dims`")).analyzed.collect {

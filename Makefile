@@ -75,7 +75,9 @@ test-scala: $(VENV)/.ready $(SBT_READY)
 PYTEST = $(PY) -m pytest -q -c python/pyproject.toml --rootdir=.
 
 test-python: $(JAR) $(VENV)/.ready
-	$(PYTEST) tests/python --ignore=tests/python/test_tpcds.py
+	$(PYTEST) tests/python --ignore=tests/python/test_tpcds.py --ignore=tests/python/test_scale.py
+	# In a JVM of its own: near-equal plans are told apart by the ids of columns, which others use up.
+	$(PYTEST) tests/python/test_scale.py
 	$(PYTEST) tests/python/test_tpcds.py
 	SELINGER_TEST_CONNECT=1 $(PYTEST) tests/python/spark
 

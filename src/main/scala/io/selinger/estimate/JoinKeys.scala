@@ -124,12 +124,16 @@ final case class JoinKeys private (
     }
     // Together the keys have at most as many combinations as their relation has rows; but keys of
     // several other relations have no reason to be those of one row of it.
-    sized.groupBy(_._1).values.foldLeft(1.0) { (total, keys) =>
-      val product = keys.map(_._3).foldLeft(1.0)((a, b) => math.min(a * b, PlanEstimate.most))
+    val groups = sized.groupBy(_._1).values.map { keys =>
       val most = keys.flatMap(_._2).minOption.getOrElse(math.max(1.0, side.rows.value))
-      math.min(total * math.max(1.0, math.min(product, most)), PlanEstimate.most)
+      math.max(1.0, math.min(product(keys.map(_._3)), most))
     }
+    product(groups.toSeq)
   }
+
+  /** In an order that does not depend on ids, as the last bits of a product do. */
+  private def product(factors: Seq[Double]): Double =
+    factors.sorted.foldLeft(1.0)((a, b) => math.min(a * b, PlanEstimate.most))
 
   private def relationRows(key: Expression, side: PlanEstimate): Double =
     side.domain(key).map(_.rows).getOrElse(math.max(1.0, side.rows.value))

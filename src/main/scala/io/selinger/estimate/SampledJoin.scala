@@ -41,6 +41,9 @@ private[estimate] object SampledJoin {
       .map { case (ours, theirs) =>
         memo(ours.map(_.key), theirs.map(_.key))(compared(ours, theirs))
       }
+      .toSeq
+      // The last bits of a product depend on its order, and a map's order on ids.
+      .sorted
       .reduceOption(_ * _)
 
   /** Columns of one sample that the expressions show, if they are all of one. */

@@ -4,7 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
 import io.selinger.estimate.LeafStatistics
 import io.selinger.stats.FileVersion
-import io.selinger.testing.{Answer, Plans, SharedSession}
+import io.selinger.testing.{Answer, HangingFileSystem, Plans, SharedSession}
 import java.nio.file.{Files, Path => LocalPath}
 import java.util.concurrent.{Callable, Executors}
 import org.apache.hadoop.conf.Configuration
@@ -140,6 +140,35 @@ class SketchStoreSuite extends AnyFunSuite with SharedSession {
         val codes = Plans.decisions(joined, "useCollectedStatistics").map(_.reason.code)
         assert(codes == Seq("COLLECTED_STATISTICS_UNREADABLE"))
         assert(joined.count() == 5)
+      }
+    }
+  }
+
+  test("a place that hangs is waited for within the time of footers, and only once a minute") {
+    withFolder { folder =>
+      val path = table(folder)
+      val hadoop = spark.sparkContext.hadoopConfiguration
+      hadoop.set("fs.hangs.impl", classOf[HangingFileSystem].getName)
+      withConf(
+        SelingerConf.STATS_LOCATION.key -> s"hangs://$folder/store",
+        SelingerConf.FOOTER_BUDGET_MS.key -> "500"
+      ) {
+        try {
+          def seconds(): Double = {
+            val start = System.nanoTime()
+            assert(estimated(path) == 1000)
+            (System.nanoTime() - start) / 1e9
+          }
+          // Far less than for ever, on any machine; and then not at all.
+          assert(seconds() < 30)
+          val again = spark.read.parquet(path).join(spark.range(5), "id")
+          val decision = Plans.decisions(again, "useCollectedStatistics").head
+          assert(decision.reason.code == "COLLECTED_STATISTICS_UNREADABLE")
+          assert(again.count() == 5)
+        } finally {
+          HangingFileSystem.release()
+          hadoop.unset("fs.hangs.impl")
+        }
       }
     }
   }

@@ -13,6 +13,7 @@ from selinger._answers import differences
 from selinger._digest import Digest, digest
 from selinger._plan import diff_html, executed, plan_diff
 from selinger._render import escape, html_table, seconds, text_table
+from selinger._trees import side_by_side
 from selinger.errors import ExplainMissing, NoSession, NotAQuery, UnsupportedSpark
 from selinger.explain import (
     Decision,
@@ -33,6 +34,8 @@ __all__ = ["Answer", "Comparison", "Side", "compare"]
 
 _MODE = "spark.selinger.mode"
 _MODES = {"stock": "off", "selinger": "on"}
+#: The rule whose decisions are orders of joins.
+_ORDERING = "reorderJoins"
 #: The error of a query on relations that have statistics and no data.
 _NO_DATA = "SELINGER_NO_DATA"
 _QUERY = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*(\w+)", re.S)
@@ -101,6 +104,8 @@ class Answer:
 class Comparison:
     """Stock Spark against Selinger; prints as a table, and as HTML in a notebook.
 
+    Where joins changed places, both orders are drawn as trees.
+
     Attributes
     ----------
     query : str
@@ -145,6 +150,7 @@ class Comparison:
             f"answer: {self.answer}",
             "plan:\n" + self.plan_diff if self.plan_diff else "plan: unchanged",
         ]
+        parts += self._orders()
         if self.decisions:
             parts.append(text_table(*summary(self.decisions)))
         if self.note:
@@ -161,11 +167,21 @@ class Comparison:
             f"<details><summary>query</summary><pre>{escape(self.query)}</pre></details>"
             f"{html_table(*self._times())}<p>ratio: {escape(self._ratio())}</p>"
             f'<p style="white-space:pre-line">answer: {escape(str(self.answer))}</p>'
+            f"{''.join(f'<pre>{escape(order)}</pre>' for order in self._orders())}"
             f"{decisions_html(self.decisions) if self.decisions else ''}"
             f"<p>{escape(self.note)}</p>"
             f"<p>plan: {diff_html(self.plan_diff) if self.plan_diff else 'unchanged'}</p>"
             f"<details><summary>both plans</summary><table><tr>{plans}</tr></table></details>"
         )
+
+    def _orders(self) -> list[str]:
+        """Draw the joins that changed places."""
+        drawings = (
+            side_by_side(("order written:", "order chosen:"), (d.stock or "", d.chosen or ""))
+            for d in self.decisions
+            if d.rule == _ORDERING and d.outcome == "changed"
+        )
+        return [drawing for drawing in drawings if drawing]
 
     @property
     def _unrun(self) -> bool:

@@ -50,6 +50,27 @@ def test_compare_prints_a_table_and_html(joined: DataFrame) -> None:
     assert html.count("<details>") == html.count("</details>")
 
 
+def test_compare_draws_the_orders_of_joins(spark: SparkSession, tmp_path: Path) -> None:
+    tables = {
+        "sold": spark.range(200_000).selectExpr("id % 1000 AS item", "id % 500 AS day"),
+        "stored": spark.range(20_000).selectExpr("id % 1000 AS item", "id AS place"),
+        "days": spark.range(500).selectExpr("id AS day", "id % 100 AS week"),
+    }
+    for name, df in tables.items():
+        df.write.parquet(str(tmp_path / name))
+        spark.read.parquet(str(tmp_path / name)).createOrReplaceTempView(name)
+    sql = "SELECT count(*) FROM sold JOIN stored USING (item) JOIN days USING (day) WHERE week = 3"
+    result = selinger.compare(sql, runs=1, spark=spark)
+    assert result.answer.same is True
+    lines = str(result).splitlines()
+    title = next(i for i, line in enumerate(lines) if line.startswith("order written:"))
+    drawing = lines[title : title + 6]
+    assert "order chosen:" in drawing[0]
+    assert all(any(name in line for line in drawing) for name in tables)
+    assert "├─ ⋈" in drawing[2]
+    assert "order chosen:" in result._repr_html_()
+
+
 def test_compare_sql(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(100).write.parquet(str(tmp_path / "t"))
     spark.read.parquet(str(tmp_path / "t")).createOrReplaceTempView("t_compare")

@@ -290,6 +290,28 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(Estimates.estimate(groups, fact, colours).get.rows.value <= 100)
   }
 
+  test("columns of a relation that was joined by its key depend on what that was compared with") {
+    val lines = counted(100000, a = evenly(0, 999), b = evenly(0, 49))
+    val orders = counted(1000, a = evenly(0, 999), b = evenly(0, 99))
+    val customers = counted(100, a = evenly(0, 99), b = evenly(0, 19))
+    def on(left: LogicalPlan, right: LogicalPlan, l: Attribute, r: Attribute) =
+      Join(left, right, Inner, Some(l === r), JoinHint.NONE)
+    val joined = on(
+      on(lines.plan, orders.plan, lines.a, orders.a),
+      customers.plan,
+      orders.b,
+      customers.a
+    )
+    def groups(keys: Attribute*): Double =
+      Estimates.estimate(joined.groupBy(keys: _*)(), lines, orders, customers).get.rows.value
+    // An order has one customer, and that one country.
+    assert(groups(lines.a, orders.b, customers.b) == 1000)
+    assert(groups(orders.a, customers.b) == 1000)
+    assert(groups(orders.b, customers.b) == 100)
+    // Products have nothing to do with either.
+    assert(groups(lines.b, customers.b) > 900)
+  }
+
   test("few rows leave combinations of independent columns empty") {
     val few = joinedWith(colours, fact.plan)(colours.b === 3.0)
     val groups = few.groupBy(fact.b, colours.a)(fact.b)

@@ -156,10 +156,10 @@ class SampledJoinSuite extends AnyFunSuite {
     def ordersLeft(key: Attribute): Double = {
       PlanningPass.start()
       val joined = Join(plan, few.plan, Inner, Some(EqualTo(key, few.a)), JoinHint.NONE)
-      val side = few.estimate.map(_.asRelation(few.plan.output))
+      val side = few.estimate.map(_.asRelation(few.plan.output)).getOrElse(fail("unknown"))
       JoinEstimator
-        .estimate(joined, Some(known), side)
-        .flatMap(_.distinct(plan.output.head))
+        .estimate(EquiJoin.of(joined), known, side)
+        .distinct(plan.output.head)
         .getOrElse(fail("unknown"))
     }
     // A tenth of the customers have a tenth of the orders; a tenth of the products are in most.

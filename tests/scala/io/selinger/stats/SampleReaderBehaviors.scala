@@ -125,6 +125,24 @@ abstract class SampleReaderBehaviors(format: String, reader: SampleReader)
     }
   }
 
+  test("some rows come with the rows next to them, the same in all columns") {
+    withData(spark.range(0, 50000, 1, 1).selectExpr("id", "string(id) AS s")) { (df, file) =>
+      // One row in 500, one in three, and all of them.
+      Seq(100, 16000, 50000).foreach { rows =>
+        val found = read(file, df.schema, rows)
+        val pairs = found("id").toSeq.flatMap(_.neighbours).collect { case id: Long => id }
+        assert(pairs.size >= rows / 8 * 2 - 2)
+        assert(pairs.grouped(2).forall(pair => pair.last == pair.head + 1))
+        assert(found("s").toSeq.flatMap(_.neighbours).map(_.toString) == pairs.map(_.toString))
+        val ids = values(found("id"))
+        assert(ids.size == rows && ids.distinct == ids)
+        assert(pairs.grouped(2).map(_.head).toSet.subsetOf(ids.toSet[Any].collect { case id: Long =>
+          id
+        }))
+      }
+    }
+  }
+
   test("nested columns, and those of another type or name, are left out; the others are read") {
     withData(spark.range(0, 100, 1, 1).selectExpr(
       "id",

@@ -229,7 +229,12 @@ object SampleStoreSuite {
           answer(
             request,
             Option.unless(unsupported(request.column.name))(
-              SampledChunk(ArraySeq.from[Any](places), request.window, 24L * places.length)
+              SampledChunk(
+                ArraySeq.from[Any](places),
+                ArraySeq.empty,
+                request.window,
+                24L * places.length
+              )
             )
           )
         }

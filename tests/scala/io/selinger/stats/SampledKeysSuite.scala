@@ -81,6 +81,32 @@ class SampledKeysSuite extends AnyFunSuite {
     assert(!keys("l", kinds.take(2))(orders.map(_ => null), customers).determines(0, 1))
   }
 
+  test("a column determines another if rows side by side that share its value share the other's") {
+    // Orders of three lines, of which no two were sampled; a day has a hundred orders.
+    val orders = (0 until 3000).map(_ / 3)
+    val customers = orders.map(order => (order * 7919) % 100)
+    val products = (0 until 3000).map(i => (i * 31) % 50)
+    val days = orders.map(_ / 100)
+    val pairs = (0 until 2999 by 2).flatMap(i => Seq(i, i + 1))
+    val some = (0 until 3000 by 7).distinctBy(orders)
+    val columns = Seq[Seq[Any]](orders, customers, products, days)
+    def lines(neighbours: Seq[Int]): SampledKeys =
+      Samples.keysBeside("l", Seq.fill(4)(IntegerType))(
+        columns.map(values => some.map(values) -> neighbours.map(values)): _*
+      )
+    val known = lines(pairs)
+    assert(known.determines(0, 1) && !known.determines(0, 2) && !known.determines(2, 1))
+    // Neighbours have one day anyhow, so that customers do not determine it.
+    assert(!known.determines(1, 3))
+    assert(!lines(pairs.take(20)).determines(0, 1) && !lines(Nil).determines(0, 1))
+    // What is unknown on either side is no evidence against it.
+    val gaps = Samples.keysBeside("l", Seq.fill(2)(IntegerType))(
+      some.map(orders) -> pairs.map(orders),
+      some.map(customers) -> pairs.map(i => if (i % 5 == 0) null else customers(i))
+    )
+    assert(gaps.determines(0, 1))
+  }
+
   test("rows in some order are not looked for elsewhere, unless they are all there") {
     val ordered = Samples.keys("l", Seq(LongType), ordered = Set(0))(Seq(1L))
     assert(!ordered.canMeet(0) && longs("l", Seq(1L)).canMeet(0))

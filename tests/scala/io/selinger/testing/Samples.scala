@@ -14,10 +14,23 @@ object Samples {
       ordered: Set[Int] = Set.empty
   )(
       columns: Seq[Any]*
+  ): SampledKeys =
+    keysBeside(source, kinds, complete, ordered)(columns.map(_ -> Nil): _*)
+
+  /** The same, each column with values of rows side by side, in pairs one after the other. */
+  def keysBeside(
+      source: String,
+      kinds: Seq[DataType],
+      complete: Boolean = false,
+      ordered: Set[Int] = Set.empty
+  )(
+      columns: (Seq[Any], Seq[Any])*
   ): SampledKeys = {
-    val rows = columns.map(_.size).maxOption.getOrElse(0)
+    val rows = columns.map(_._1.size).maxOption.getOrElse(0)
     val sample = RelationSample(
-      columns.map(values => ColumnSample(Seq(values.toIndexedSeq))).toIndexedSeq,
+      columns.map { case (values, neighbours) =>
+        ColumnSample(Seq(values.toIndexedSeq), neighbours.toIndexedSeq)
+      }.toIndexedSeq,
       Seq(rows),
       rows.toLong
     )

@@ -194,7 +194,8 @@ object SelingerConf {
       key("join.broadcastMaxBytes"),
       0L,
       "Largest build side to broadcast, as the memory that its hash table needs. 0: a 128th of " +
-        "the smaller of driver and executor heap, at most 256 MiB. If " +
+        "the smaller of driver and executor heap, at most 256 MiB. What would be surprising to " +
+        "exceed may be four times as large. If " +
         "spark.sql.autoBroadcastJoinThreshold is set, it is the limit instead; -1 there means " +
         "that nothing is broadcast without a hint."
     ),

@@ -11,7 +11,7 @@ object Reason {
   case object BroadcastCheapest
       extends Reason(
         "BROADCAST_CHEAPEST",
-        "the build side fits the broadcast limit even if the estimate is too low, and broadcasting it costs least"
+        "the build side fits the broadcast limit, with room for an estimate that is too low, and broadcasting it costs least"
       )
   case object HashBuildCheapest
       extends Reason(

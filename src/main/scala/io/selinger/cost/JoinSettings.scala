@@ -15,6 +15,12 @@ object JoinSettings {
   private val heapShare = 128.0
   private val most = 256.0 * (1 << 20)
 
+  /**
+   * How much larger than the limit a table may be that would be surprising: the limit leaves room, and
+   * a join that is broadcast only where nothing can go wrong is hardly ever broadcast.
+   */
+  val surpriseFactor: Double = 4.0
+
   /** The threshold that the user set for broadcasts in this phase, if any; -1 forbids them. */
   def userThreshold(phase: Phase): Option[Long] = {
     val conf = SQLConf.get

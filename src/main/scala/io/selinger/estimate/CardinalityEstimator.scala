@@ -34,7 +34,9 @@ final class CardinalityEstimator(
     case Filter(condition, child) =>
       estimate(child).map(Selectivity.filter(_, Selectivity.conjuncts(condition)))
     case project: Project => estimate(project.child).map(projected(_, project.projectList))
-    case join: Join => JoinEstimator.estimate(join, estimate(join.left), estimate(join.right))
+    case join: Join =>
+      for (left <- estimate(join.left); right <- estimate(join.right))
+        yield JoinEstimator.estimate(EquiJoin.of(join), left, right)
     case aggregate: Aggregate => grouped(aggregate)
     case Distinct(child) => estimate(child).map(distinctRows(_, child.output))
     case union: Union => united(union)
@@ -293,7 +295,8 @@ final class CardinalityEstimator(
     )
 
   /** Rows that return several times, with other columns. */
-  private def repeated(input: PlanEstimate): PlanEstimate = input.copy(measuredRowBytes = None)
+  private def repeated(input: PlanEstimate): PlanEstimate =
+    input.copy(measuredRowBytes = None, repeats = Map.empty)
 
   /** Copies of the rows; a column of one source has its values, and nulls in an unknown part. */
   private def expanded(input: PlanEstimate, expand: Expand): PlanEstimate = {

@@ -1,7 +1,8 @@
 package io.selinger.estimate
 
 import io.selinger.stats.DistinctValues
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import scala.annotation.tailrec
 
 /**
  * How many combinations of values some expressions have among a plan's rows.
@@ -19,10 +20,13 @@ object Combinations {
   // A smaller sample says less than that.
   private val leastRows = 100
 
+  private final case class Group(relation: Option[Long], members: Seq[Expression])
+
   /**
    * Columns of one relation depend on each other (a city lies in one country), so each counts less
    * than the one before, most values first, and together they have at most as many combinations as
-   * rows of that relation are left. Those of different relations are independent, and rows fall on
+   * rows of that relation are left. Those of a relation that has been joined by its key depend on what
+   * the key was compared with. All others of different relations are independent, and rows fall on
    * them like balls into bins: some stay empty (Cardenas).
    */
   def of(expressions: Seq[Expression], input: PlanEstimate): Combinations = {
@@ -32,21 +36,55 @@ object Combinations {
       .distinctBy(_.canonicalized)
       .groupBy(expression => input.domain(expression).map(_.relation))
       .toSeq
-      .map { case (relation, members) => ofOne(relation, members, input) }
+      .map { case (relation, members) =>
+        Group(relation, members) -> ofOne(relation, members, input)
+      }
       // The last bits of a product depend on its order.
-      .sortBy(_.count)
-    if (groups.isEmpty) Combinations(1.0, known = true)
+      .sortBy(_._2.count)
+    val counts = independent(groups.map(_._1), input).map(groups.toMap)
+    if (counts.isEmpty) Combinations(1.0, known = true)
     else {
-      val product = groups.map(_.count).foldLeft(1.0)((a, b) => math.min(a * b, PlanEstimate.most))
+      val product = counts.map(_.count).foldLeft(1.0)((a, b) => math.min(a * b, PlanEstimate.most))
       val occupied =
-        if (groups.size == 1 || product >= PlanEstimate.most) product
+        if (counts.size == 1 || product >= PlanEstimate.most) product
         else product * -math.expm1(-rows / product)
-      val least = groups.map(_.count).max
+      val least = counts.map(_.count).max
       Combinations(
         math.max(1.0, math.min(rows, math.max(occupied, least))),
-        groups.forall(_.known)
+        counts.forall(_.known)
       )
     }
+  }
+
+  /** Those groups that none of the others determine. */
+  private def independent(groups: Seq[Group], input: PlanEstimate): Seq[Group] =
+    if (input.keyed.isEmpty) groups
+    else
+      groups.foldLeft(groups) { (left, group) =>
+        val others = left.filterNot(_ eq group)
+        val depends = group.relation.exists(determinedRelations(others, input))
+        if (depends) others else left
+      }
+
+  /** Relations of which these expressions determine the row, directly or by way of others. */
+  private def determinedRelations(groups: Seq[Group], input: PlanEstimate): Set[Long] = {
+    val columns = groups.flatMap(_.members).flatMap(PlanEstimate.columnOf)
+    def relationOf(column: Attribute) = input.domains.get(column.exprId).map(_.relation)
+    def isFixed(column: Attribute, relations: Set[Long]): Boolean =
+      columns.exists(_.exprId == column.exprId) ||
+        relationOf(column).exists(relations) || {
+          val determining = SampledJoin.determining(Seq(column), input)
+          columns.exists(other => determining(other.exprId))
+        }
+    @tailrec def closure(relations: Set[Long]): Set[Long] = {
+      val more = input.keyed.collect {
+        case (relation, by) if !relations(relation) && by.forall(isFixed(_, relations)) => relation
+      }
+      if (more.isEmpty) relations else closure(relations ++ more)
+    }
+    closure(
+      columns.flatMap(c => input.domains.get(c.exprId)).filter(_.isKey).map(_.relation).toSet
+    )
   }
 
   private def ofOne(

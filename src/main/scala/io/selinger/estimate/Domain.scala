@@ -13,24 +13,36 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
  * @param relation the same for all columns of one relation
  * @param sample of the column's values, where there is one
  * @param keys all values of the column in its relation, where they were collected
+ * @param unique whether they were a key of the relation before some were ruled out
  */
 final case class Domain(
     values: Option[Double],
     rows: Double,
     relation: Long,
     sample: Option[KeySample] = None,
-    keys: Option[KeySketch] = None
+    keys: Option[KeySketch] = None,
+    unique: Boolean = false
 ) {
+
+  /** Whether hardly a row of the relation has the value of another one, as far as counts tell. */
+  def isKey: Boolean = unique || values.exists(_ >= Domain.keyShare * rows)
 
   /** What is left of the domain when values are ruled out, rather than rows. */
   def narrowed(share: Double): Domain =
-    copy(values = values.map(known => math.max(1.0, known * share)), sample = None)
+    copy(values = values.map(known => math.max(1.0, known * share)), sample = None, unique = isKey)
 
   def atMost(count: Double): Domain =
     copy(
       values = Some(math.max(1.0, math.min(values.getOrElse(count), count))),
-      sample = None
+      sample = None,
+      unique = isKey
     )
+}
+
+object Domain {
+
+  /** Values a row from which on they count as keys: counts of values are estimates. */
+  val keyShare: Double = 0.9
 }
 
 /**

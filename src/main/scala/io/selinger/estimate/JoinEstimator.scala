@@ -3,38 +3,10 @@ package io.selinger.estimate
 import io.selinger.core.{Origin, Quantity}
 import io.selinger.stats.{ColumnStatistics, FrequentValue}
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
-import org.apache.spark.sql.catalyst.plans.logical._
 
 /** Rows out of joins. */
 object JoinEstimator {
-
-  /**
-   * What Spark makes of a join's condition.
-   *
-   * @param keys equalities of the two sides
-   * @param other the rest of the condition
-   * @param leftUnique whether each row of the right side is proven to find one left row at most
-   * @param rightUnique the same of a left row
-   */
-  private final case class Equalities(
-      keys: Seq[JoinKeys.Pair],
-      other: Option[Expression],
-      leftUnique: Boolean,
-      rightUnique: Boolean
-  )
-
-  private def equalitiesOf(join: Join): Equalities = join match {
-    case ExtractEquiJoinKeys(_, leftKeys, rightKeys, other, _, left, right, _) =>
-      Equalities(
-        JoinKeys.pairs(leftKeys, rightKeys),
-        other,
-        unique(left, leftKeys),
-        unique(right, rightKeys)
-      )
-    case _ => Equalities(Nil, join.condition, leftUnique = false, rightUnique = false)
-  }
 
   /**
    * The pairs that a join's condition accepts.
@@ -42,15 +14,13 @@ object JoinEstimator {
    * @param rows as an inner join returns them
    * @param left share of the left rows that are in some pair
    * @param right the same of the right rows
-   * @param equalities of the condition
    */
   private final case class Matches(
       rows: Double,
       left: Double,
       right: Double,
       origin: Origin,
-      keys: Option[JoinKeys],
-      equalities: Equalities
+      keys: Option[JoinKeys]
   ) {
     def leftKeys: Seq[Expression] = keys.toSeq.flatMap(_.pairs.map(_.left))
     def rightKeys: Seq[Expression] = keys.toSeq.flatMap(_.pairs.map(_.right))
@@ -59,25 +29,18 @@ object JoinEstimator {
   // An anti join keeps a small difference of two guesses; a tenth at least is assumed.
   private val leastUnmatched = 0.1
 
-  def estimate(
-      join: Join,
-      leftRows: Option[PlanEstimate],
-      rightRows: Option[PlanEstimate]
-  ): Option[PlanEstimate] =
-    for (left <- leftRows; right <- rightRows) yield {
-      val matches = matched(join, left, right)
-      join.joinType match {
-        case _: InnerLike => inner(matches, left, right)
-        case LeftOuter | LeftSingle => outer(matches, left, right, keepLeft = true)
-        case RightOuter => outer(matches, left, right, keepRight = true)
-        case FullOuter =>
-          outer(matches, left, right, keepLeft = true, keepRight = true)
-        case LeftSemi => reduced(left, matches, matches.left)
-        case LeftAnti => reduced(left, matches, math.max(1.0 - matches.left, leastUnmatched))
-        case ExistenceJoin(exists) => flagged(left, exists, matches.left)
-        case _ => inner(matches, left, right)
-      }
+  def estimate(join: EquiJoin, left: PlanEstimate, right: PlanEstimate): PlanEstimate = {
+    val matches = matched(join, left, right)
+    join.joinType match {
+      case LeftOuter | LeftSingle => outer(join, matches, left, right, keepLeft = true)
+      case RightOuter => outer(join, matches, left, right, keepRight = true)
+      case FullOuter => outer(join, matches, left, right, keepLeft = true, keepRight = true)
+      case LeftSemi => reduced(left, matches, matches.left)
+      case LeftAnti => reduced(left, matches, math.max(1.0 - matches.left, leastUnmatched))
+      case ExistenceJoin(exists) => flagged(left, exists, matches.left)
+      case _ => inner(join, matches, left, right)
     }
+  }
 
   /** All rows of `left`, with a column that says which of them find a partner. */
   private def flagged(left: PlanEstimate, exists: Attribute, share: Double): PlanEstimate = {
@@ -87,42 +50,33 @@ object JoinEstimator {
     left.copy(measuredRowBytes = None, columns = left.columns.updated(exists.exprId, flag))
   }
 
-  /** Of an inner join. */
-  def inner(join: Join, left: PlanEstimate, right: PlanEstimate): PlanEstimate =
-    inner(matched(join, left, right), left, right)
-
   /** Pairs of rows with equal keys. */
-  def pairs(
-      leftKeys: Seq[Expression],
-      rightKeys: Seq[Expression],
-      left: PlanEstimate,
-      right: PlanEstimate
-  ): Double = JoinKeys(JoinKeys.pairs(leftKeys, rightKeys), left, right).rows
+  def pairs(keys: Seq[JoinKeys.Pair], left: PlanEstimate, right: PlanEstimate): Double =
+    JoinKeys(keys, left, right).rows
 
-  private def matched(join: Join, left: PlanEstimate, right: PlanEstimate): Matches = {
+  private def matched(join: EquiJoin, left: PlanEstimate, right: PlanEstimate): Matches = {
     val inputs = left.rows.origin.worse(right.rows.origin)
-    val found = equalitiesOf(join)
     val all =
-      if (found.keys.nonEmpty) {
-        val keys = JoinKeys(found.keys, left, right)
+      if (join.keys.nonEmpty) {
+        val keys = JoinKeys(join.keys, left, right)
         val origin = inputs.worse(if (keys.known) Origin.Derived else Origin.Default)
         // Of a side that is proven to have each key once, a row finds one partner at most.
         val rows = Seq(
           Some(keys.rows),
-          Option.when(found.rightUnique)(keys.leftRows),
-          Option.when(found.leftUnique)(keys.rightRows)
+          Option.when(join.rightUnique)(keys.leftRows),
+          Option.when(join.leftUnique)(keys.rightRows)
         ).flatten.min
-        Matches(rows, keys.leftMatched, keys.rightMatched, origin, Some(keys), found)
+        Matches(rows, keys.leftMatched, keys.rightMatched, origin, Some(keys))
       } else {
         val rows = math.min(PlanEstimate.most, left.rows.value * right.rows.value)
-        Matches(rows, 1.0, 1.0, inputs.worse(Origin.Default), None, found)
+        Matches(rows, 1.0, 1.0, inputs.worse(Origin.Default), None)
       }
-    found.other.fold(all)(restricted(join, all, _, left, right))
+    join.other.fold(all)(restricted(join, all, _, left, right))
   }
 
   /** What a condition beside the keys leaves: pairs, and rows that are still in one of them. */
   private def restricted(
-      join: Join,
+      join: EquiJoin,
       all: Matches,
       condition: Expression,
       left: PlanEstimate,
@@ -157,31 +111,33 @@ object JoinEstimator {
    * Alternatives that each ask something of a side: Spark has pushed that into the side, where it
    * has taken its share already.
    */
-  private def notYetApplied(or: Expression, join: Join, pairs: PlanEstimate): Selectivity = {
+  private def notYetApplied(or: Expression, join: EquiJoin, pairs: PlanEstimate): Selectivity = {
     val alternatives = Selectivity.disjuncts(or).map(Selectivity.conjuncts)
-    def pushed(side: LogicalPlan): Double = {
+    def pushed(side: AttributeSet): Double = {
       val parts = alternatives.map(
-        _.filter(part => part.references.nonEmpty && part.references.subsetOf(side.outputSet))
+        _.filter(part => part.references.nonEmpty && part.references.subsetOf(side))
       )
       if (parts.exists(_.isEmpty)) 1.0
       else Selectivity.of(parts.map(_.reduce(And(_, _))).reduce(Or(_, _)), pairs).expected
     }
     val whole = Selectivity.of(or, pairs)
-    val before = pushed(join.left) * pushed(join.right)
+    val before = pushed(join.leftColumns) * pushed(join.rightColumns)
     if (before <= 0) whole
     else whole.copy(expected = Selectivity.clamp(whole.expected / before), high = 1.0)
   }
 
   private def inner(
+      join: EquiJoin,
       matches: Matches,
       left: PlanEstimate,
       right: PlanEstimate
   ): PlanEstimate = {
-    val (leftKey, rightKey) = (matches.equalities.leftUnique, matches.equalities.rightUnique)
+    val keys = matches.keys.fold(Seq.empty[JoinKeys.Pair])(_.pairs)
     val feared = Seq(
       Some(math.min(PlanEstimate.most, left.high * right.high)),
-      if (rightKey) Some(left.high) else None,
-      if (leftKey) Some(right.high) else None
+      KeyDegrees.feared(keys, left, right),
+      if (join.rightUnique) Some(left.high) else None,
+      if (join.leftUnique) Some(right.high) else None
     ).flatten.min
     val keptLeft =
       thinned(left, math.min(left.rows.value * matches.left, matches.rows), matches.leftKeys)
@@ -194,11 +150,14 @@ object JoinEstimator {
       joinedKeys(keptLeft.columns ++ keptRight.columns, matches),
       domains = joinedDomains(matches, left, right),
       sources = keptLeft.sources ++ keptRight.sources,
-      padded = left.padded ++ right.padded
+      padded = left.padded ++ right.padded,
+      keyed =
+        left.keyed ++ right.keyed ++ matches.keys.fold(Map.empty[Long, Seq[Attribute]])(_.keyed),
+      repeats = KeyDegrees.repeats(keys, left, right)
     ).withRows(
       Quantity(matches.rows, matches.origin),
       feared,
-      boundOf(matches.equalities, left, right)
+      boundOf(join, left, right)
     )
   }
 
@@ -266,19 +225,14 @@ object JoinEstimator {
 
   /** A join returns no more rows than one side where the other side's keys are proven unique. */
   private def boundOf(
-      found: Equalities,
+      join: EquiJoin,
       left: PlanEstimate,
       right: PlanEstimate
   ): Option[Double] = {
     val product = for (l <- left.bound; r <- right.bound) yield l * r
-    val proven = (if (found.rightUnique) left.bound else None).toSeq ++
-      (if (found.leftUnique) right.bound else None)
+    val proven = (if (join.rightUnique) left.bound else None).toSeq ++
+      (if (join.leftUnique) right.bound else None)
     (proven ++ product).minOption
-  }
-
-  private def unique(plan: LogicalPlan, keys: Seq[Expression]): Boolean = {
-    val joined = ExpressionSet(keys)
-    plan.distinctKeys.exists(key => key.nonEmpty && key.subsetOf(joined))
   }
 
   /**
@@ -286,13 +240,14 @@ object JoinEstimator {
    * is no more than expected, so nothing counts as known of nulls there.
    */
   private def outer(
+      join: EquiJoin,
       matches: Matches,
       left: PlanEstimate,
       right: PlanEstimate,
       keepLeft: Boolean = false,
       keepRight: Boolean = false
   ): PlanEstimate = {
-    val pairs = inner(matches, left, right)
+    val pairs = inner(join, matches, left, right)
     val lonelyLeft = if (keepLeft) left.rows.value * (1.0 - matches.left) else 0.0
     val lonelyRight = if (keepRight) right.rows.value * (1.0 - matches.right) else 0.0
     val rows = Seq(

@@ -20,6 +20,10 @@ import org.apache.spark.sql.types.NumericType
  * @param sources rows of each relation (by [[Domain.relation]]) that are left, each counted once
  *   however often joins repeat it
  * @param padded expected share of rows in which an outer join has put nulls into a column
+ * @param keyed relations (by [[Domain.relation]]) of which a join finds one row at most by their key:
+ *   the columns that it is compared with, which determine all columns of that relation
+ * @param repeats how often a row of a relation may occur here: see [[KeyDegrees]]. Of relations that
+ *   are not named nothing is known
  */
 final case class PlanEstimate(
     rows: Quantity,
@@ -30,7 +34,9 @@ final case class PlanEstimate(
     nullsCounted: Boolean = false,
     domains: Map[ExprId, Domain] = Map.empty,
     sources: Map[Long, Double] = Map.empty,
-    padded: Map[ExprId, Double] = Map.empty
+    padded: Map[ExprId, Double] = Map.empty,
+    keyed: Map[Long, Seq[Attribute]] = Map.empty,
+    repeats: Map[Long, Double] = Map.empty
 ) {
 
   require(!rows.value.isNaN && rows.value >= 0 && !rows.value.isInfinite, s"rows = ${rows.value}")
@@ -50,8 +56,8 @@ final case class PlanEstimate(
         if (PlanEstimate.columnOf(expression).isDefined) known
         else {
           // Other values than the column's: of these there is neither sample nor sketch.
-          val others = known.copy(values = None, sample = None, keys = None)
-          column(expression).flatMap(_.distinct).fold(others)(known.atMost(_).copy(keys = None))
+          val others = known.copy(values = None, sample = None, keys = None, unique = false)
+          column(expression).flatMap(_.distinct).fold(others)(others.atMost)
         }
       }
 
@@ -66,7 +72,8 @@ final case class PlanEstimate(
             c.exprId -> Domain(columns.get(c.exprId).flatMap(_.distinct), rows.value, relation)
           )
           .toMap,
-        sources = Map(relation -> rows.value)
+        sources = Map(relation -> rows.value),
+        repeats = Map(relation -> 1.0)
       )
     }
 

@@ -8,10 +8,12 @@ import org.apache.spark.sql.types._
 object RowSize {
 
   /** A bit a column for nulls, in whole words; a word a column; variable parts in whole words. */
-  def of(output: Seq[Attribute], columns: Map[ExprId, ColumnStatistics]): Double = {
-    val fixed = nullWords(output.size) + 8.0 * output.size
-    fixed + output.map(column => variable(column.dataType, columns.get(column.exprId))).sum
-  }
+  def of(output: Seq[Attribute], columns: Map[ExprId, ColumnStatistics]): Double =
+    nullWords(output.size) + output.map(column => ofColumn(column, columns)).sum
+
+  /** What one column adds. */
+  def ofColumn(column: Attribute, columns: Map[ExprId, ColumnStatistics]): Double =
+    8.0 + variable(column.dataType, columns.get(column.exprId))
 
   /** Whether the width of every column of variable width is known, rather than Spark's default. */
   def isKnown(output: Seq[Attribute], columns: Map[ExprId, ColumnStatistics]): Boolean =
@@ -21,7 +23,8 @@ object RowSize {
   def ofTypes(types: Seq[DataType]): Double =
     nullWords(types.size) + 8.0 * types.size + types.map(variable(_, None)).sum
 
-  private def nullWords(columns: Int): Double = 8.0 * ((columns + 63) / 64)
+  /** What a row of so many columns has before the first of them. */
+  def nullWords(columns: Int): Double = 8.0 * ((columns + 63) / 64)
 
   private def variable(kind: DataType, statistics: Option[ColumnStatistics]): Double =
     if (UnsafeRow.isFixedLength(kind)) 0.0

@@ -58,7 +58,7 @@ private[estimate] object SampledJoin {
     together(keys, side).fold(Set.empty[ExprId]) { found =>
       val rows = found.head.key.rows
       side.domains.iterator.collect {
-        case (id, Domain(_, _, _, Some(sample), _))
+        case (id, Domain(_, _, _, Some(sample), _, _))
             if (sample.key.rows eq rows) && found.forall(other =>
               other.key.column != sample.key.column &&
                 rows.determines(sample.key.column, other.key.column)

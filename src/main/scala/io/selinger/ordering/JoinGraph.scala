@@ -103,30 +103,44 @@ final case class JoinGraph(
   /** What a join adds to the columns of its relations. */
   val marks: Seq[Attribute] = kinds.collect { case ExistenceJoin(exists) => exists }
 
-  private val columns: IndexedSeq[Seq[Column]] = {
+  /** Columns of each relation. */
+  val columns: IndexedSeq[Array[Column]] = {
     val wanted = AttributeSet(output)
     val uses = (keys.flatMap(k =>
       k.members.flatMap(_._2.references.map(_.exprId -> k.relations))
     ) ++ predicates.flatMap(p =>
       p.condition.references.map(_.exprId -> p.edge.relations)
     )).groupMap(_._1)(_._2)
-    relations.map(_.output.map(a =>
-      Column(a, wanted.contains(a), uses.getOrElse(a.exprId, Nil).distinct)
-    ))
+    relations.map(_.output.map { a =>
+      Column(a, wanted.contains(a), RelationSet.union(uses.getOrElse(a.exprId, Nil)))
+    }.toArray)
   }
 
   /** Columns of `set` that something outside of it still needs. */
   def requiredOf(set: RelationSet): Seq[Attribute] =
-    set.members.flatMap { i =>
-      columns(i).collect {
-        case column if column.always || column.uses.exists(!_.within(set)) => column.attribute
-      }
-    }
+    set.members.flatMap(i => columns(i).collect { case c if c.isRequired(set) => c.attribute })
+
+  /** Columns of `set` that joins of it compare. */
+  def comparedOf(set: RelationSet): Set[ExprId] =
+    set.members.iterator.flatMap { i =>
+      columns(i).iterator.filter(_.isCompared(set)).map(_.attribute.exprId)
+    }.toSet
 }
 
 object JoinGraph {
 
-  private final case class Column(attribute: Attribute, always: Boolean, uses: Seq[RelationSet])
+  /**
+   * @param always whether the region returns it
+   * @param uses relations of all joins that compare it
+   */
+  final case class Column(attribute: Attribute, always: Boolean, uses: RelationSet) {
+
+    /** Whether joins of `set` with others compare it. */
+    def isCompared(set: RelationSet): Boolean = !uses.within(set)
+
+    /** Whether something outside of `set` needs it. */
+    def isRequired(set: RelationSet): Boolean = always || isCompared(set)
+  }
 
   /**
    * Inner joins only, of which the conditions are those of all together.

@@ -1,9 +1,8 @@
 package io.selinger.ordering
 
-import io.selinger.cost.{Cluster, HashTable, JoinCost, JoinSide}
-import io.selinger.estimate.{JoinEstimator, PlanEstimate, RowSize}
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Equality, Expression}
-import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinHint, LogicalPlan, Project}
+import io.selinger.cost.{Cluster, HashTable, JoinCost, JoinSettings, JoinSide}
+import io.selinger.estimate.{EquiJoin, JoinEstimator, JoinKeys, PlanEstimate, RowSize}
+import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.types.{ByteType, DataType, IntegerType, LongType, ShortType}
 import scala.collection.mutable
 
@@ -35,14 +34,18 @@ final class JoinTreeCost(
     val set = RelationSet.single(index)
     val found = known.getOrElseUpdate(
       set,
-      Known(graph.relations(index), estimates(index), width(set, estimates(index)))
+      new Known(
+        restricted(estimates(index), set),
+        width(set),
+        graph.relations(index).distinctKeys
+      )
     )
     JoinTree.Relation(index, found.estimate, found.rowBytes)
   }
 
   def join(left: JoinTree, right: JoinTree, how: Connection): JoinTree = {
     val set = left.set | right.set
-    val result = known.getOrElseUpdate(set, joined(left, right, how))
+    val result = known.getOrElseUpdate(set, joined(set, left, right, how))
     val own = operatorSeconds(left, right, how, result.estimate) +
       cost.output(result.estimate.rows.value, result.rowBytes)
     JoinTree.Joined(
@@ -109,33 +112,58 @@ final class JoinTreeCost(
     case joined: JoinTree.Joined => join(again(joined.left), again(joined.right), joined.how)
   }
 
-  private def joined(left: JoinTree, right: JoinTree, how: Connection): Known = {
+  private def joined(
+      set: RelationSet,
+      left: JoinTree,
+      right: JoinTree,
+      how: Connection
+  ): Known = {
     val (l, r) = (known(left.set), known(right.set))
-    val set = left.set | right.set
-    val condition = graph.conditionBetween(left.set, right.set, how)
-    val join = Join(l.plan, r.plan, graph.joinType(how), condition, JoinHint.NONE)
-    val required = graph.requiredOf(set)
-    // Both inputs are known, so the answer is. What nothing above asks for need not be kept.
-    val estimate = JoinEstimator
-      .estimate(join, Some(l.estimate), Some(r.estimate))
-      .fold(l.estimate)(restricted(_, required))
-    val plan = if (required.size < join.output.size) Project(required, join) else join
-    Known(plan, estimate, RowSize.of(required, estimate.columns))
+    val (keys, rest) = comparisons(left, right, how)
+    val join = new EquiJoin(
+      graph.joinType(how),
+      keys,
+      rest.reduceOption(And(_, _)),
+      EquiJoin.areUnique(l.uniqueKeys, keys.map(_.left)),
+      EquiJoin.areUnique(r.uniqueKeys, keys.map(_.right)),
+      AttributeSet(graph.requiredOf(left.set)),
+      AttributeSet(graph.requiredOf(right.set))
+    )
+    val estimate = JoinEstimator.estimate(join, l.estimate, r.estimate)
+    val uniqueKeys = EquiJoin.uniqueAfter(join, l.uniqueKeys, r.uniqueKeys)
+    new Known(restricted(estimate, set), width(set), uniqueKeys)
   }
 
-  private def restricted(estimate: PlanEstimate, required: Seq[Attribute]): PlanEstimate = {
-    val ids = required.iterator.map(_.exprId).toSet
-    if (estimate.columns.size <= ids.size) estimate
-    else
-      estimate.copy(
-        columns = estimate.columns.filter(c => ids(c._1)),
-        domains = estimate.domains.filter(c => ids(c._1)),
-        padded = estimate.padded.filter(c => ids(c._1))
-      )
+  /** Nothing but what further joins compare is asked of the estimate of a set. */
+  private def restricted(estimate: PlanEstimate, set: RelationSet): PlanEstimate = {
+    val compared = graph.comparedOf(set)
+    estimate.copy(
+      columns = estimate.columns.filter(c => compared(c._1)),
+      domains = estimate.domains.filter(c => compared(c._1)),
+      sources = Map.empty,
+      keyed = Map.empty,
+      padded = estimate.padded.filter(c => compared(c._1))
+    )
   }
 
-  private def width(set: RelationSet, estimate: PlanEstimate): Double =
-    RowSize.of(graph.requiredOf(set), estimate.columns)
+  // Of each relation's columns: a join hardly changes how wide their values are.
+  private val widths: IndexedSeq[Array[Double]] = estimates.indices.map { i =>
+    graph.columns(i).map(c => RowSize.ofColumn(c.attribute, estimates(i).columns))
+  }
+
+  private def width(set: RelationSet): Double = {
+    var (count, bytes) = (0, 0.0)
+    set.members.foreach { i =>
+      val columns = graph.columns(i)
+      columns.indices.foreach { c =>
+        if (columns(c).isRequired(set)) {
+          count += 1
+          bytes += widths(i)(c)
+        }
+      }
+    }
+    RowSize.nullWords(count) + bytes
+  }
 
   private def operatorSeconds(
       left: JoinTree,
@@ -143,33 +171,30 @@ final class JoinTreeCost(
       how: Connection,
       result: PlanEstimate
   ): Double = {
-    val predicates = graph.predicatesBetween(left.set, right.set, how)
-    val types =
-      (if (how.edge.isEmpty) graph.keysBetween(left.set, right.set).map(_.dataType)
-       else Nil) ++ predicates.filter(_.isKey(left.set, right.set)).flatMap(keyType)
+    val (types, onlyKeys) = keyTypes(left.set, right.set, how)
     val packed = types.size == 1 && wholeNumbers(types.head)
     val keyBytes = RowSize.ofTypes(types)
     def side(tree: JoinTree) =
       JoinSide(tree.estimate.rows.value, tree.rowBytes, shuffleExists = false, packed)
-    def table(tree: JoinTree) =
-      HashTable.bytes(tree.estimate.rows.value, tree.rowBytes, keyBytes, packed)
+    def tableBytes(tree: JoinTree, rows: Double) =
+      HashTable.bytes(rows, tree.rowBytes, keyBytes, packed)
 
-    lazy val (leftSide, rightSide) = (side(left), side(right))
+    val (leftSide, rightSide) = (side(left), side(right))
     if (types.isEmpty) product(leftSide, rightSide)
     else {
       val pairs =
-        if (predicates.forall(_.isKey(left.set, right.set)) && how.kind == JoinKind.Inner) {
-          result.rows.value
-        } else pairsOf(left, right, how)
-      // As for the operator later: a broadcast must be safe even if the estimate misleads.
-      def feared(tree: JoinTree) =
-        HashTable.bytes(tree.estimate.high, tree.rowBytes, keyBytes, packed)
-      def hashes(build: JoinTree, stream: JoinTree): Double = {
-        val (b, s, bytes) = (side(build), side(stream), table(build))
+        if (onlyKeys && how.kind == JoinKind.Inner) result.rows.value
+        else pairsOf(left, right, how)
+      def hashes(build: JoinTree, b: JoinSide, s: JoinSide): Double = {
+        val bytes = tableBytes(build, b.rows)
+        // As for the operator later: a broadcast must be safe even if the estimate misleads.
         val broadcast =
           if (
             mayBroadcast(build eq right, how.kind) &&
-            limits.broadcastBytes.exists(feared(build) <= _)
+            limits.broadcastBytes.exists { limit =>
+              val feared = tableBytes(build, build.estimate.high)
+              bytes <= limit && feared <= limit * JoinSettings.surpriseFactor
+            }
           ) {
             cost.broadcastHash(b, s) + cost.hashedPairs(pairs, s, bytes)
           } else Double.PositiveInfinity
@@ -179,34 +204,58 @@ final class JoinTreeCost(
           } else Double.PositiveInfinity
         math.min(broadcast, hashed)
       }
-      val larger = if (left.estimate.rows.value >= right.estimate.rows.value) left else right
-      val sorted = cost.sortMerge(leftSide, rightSide) + cost.mergedPairs(pairs, side(larger))
-      Seq(sorted, hashes(left, right), hashes(right, left)).min
+      val larger = if (leftSide.rows >= rightSide.rows) leftSide else rightSide
+      val sorted = cost.sortMerge(leftSide, rightSide) + cost.mergedPairs(pairs, larger)
+      val hashed =
+        math.min(hashes(left, leftSide, rightSide), hashes(right, rightSide, leftSide))
+      math.min(sorted, hashed)
     }
   }
 
-  private def keyType(predicate: JoinPredicate): Option[DataType] = predicate.condition match {
-    case Equality(l, _) => Some(l.dataType)
-    case _ => None
+  /** Types of the keys of a join of two sets, and whether these are all that it compares. */
+  private def keyTypes(
+      left: RelationSet,
+      right: RelationSet,
+      how: Connection
+  ): (Seq[DataType], Boolean) = {
+    val classes = if (how.edge.isEmpty) graph.keyNumbersBetween(left, right) else Nil
+    val (keys, rest) =
+      graph.predicatesBetween(left, right, how).partition(_.isKey(left, right))
+    val types = classes.map(graph.keys(_).dataType) ++ keys.map(_.condition).collect {
+      case Equality(l, _) => l.dataType
+    }
+    (types, rest.isEmpty)
   }
 
-  private def pairsOf(left: JoinTree, right: JoinTree, how: Connection): Double = {
-    val here = graph.predicatesBetween(left.set, right.set, how)
-      .filter(_.isKey(left.set, right.set))
-      .flatMap { predicate =>
-        (predicate.condition, predicate.sides) match {
-          case (Equality(l, r), Some((a, _))) =>
-            Some(if (a.within(left.set)) (l, r) else (r, l))
-          case _ => None
-        }
+  /** What a join of two trees compares: keys, and the rest of its condition. */
+  private def comparisons(
+      left: JoinTree,
+      right: JoinTree,
+      how: Connection
+  ): (Seq[JoinKeys.Pair], Seq[Expression]) = {
+    val classes = if (how.edge.isEmpty) graph.equalitiesBetween(left.set, right.set) else Nil
+    val (keys, rest) = graph
+      .predicatesBetween(left.set, right.set, how)
+      .partition(_.isKey(left.set, right.set))
+    val pairs = keys.flatMap { predicate =>
+      (predicate.condition, predicate.sides) match {
+        case (e @ Equality(l, r), Some((one, _))) =>
+          val nullSafe = e.isInstanceOf[EqualNullSafe]
+          Some(
+            if (one.within(left.set)) JoinKeys.Pair(l, r, nullSafe)
+            else JoinKeys.Pair(r, l, nullSafe)
+          )
+        case _ => None
       }
-    val keys = if (how.edge.isEmpty) equalities(left, right) else Nil
-    val (lefts, rights) = (keys ++ here).unzip
-    JoinEstimator.pairs(lefts, rights, left.estimate, right.estimate)
+    }
+    (
+      classes.map(e => JoinKeys.Pair(e.left, e.right, nullSafe = false)) ++ pairs,
+      rest.map(_.condition)
+    )
   }
 
-  private def equalities(left: JoinTree, right: JoinTree): Seq[(Expression, Expression)] =
-    graph.equalitiesBetween(left.set, right.set).map(e => (e.left, e.right))
+  private def pairsOf(left: JoinTree, right: JoinTree, how: Connection): Double =
+    JoinEstimator.pairs(comparisons(left, right, how)._1, left.estimate, right.estimate)
 
   /** Every pair of rows is looked at. */
   private def product(left: JoinSide, right: JoinSide): Double =
@@ -215,7 +264,12 @@ final class JoinTreeCost(
 
 object JoinTreeCost {
 
-  private final case class Known(plan: LogicalPlan, estimate: PlanEstimate, rowBytes: Double)
+  /** @param uniqueKeys sets of columns of which no two rows have the same values */
+  private final class Known(
+      val estimate: PlanEstimate,
+      val rowBytes: Double,
+      val uniqueKeys: Set[ExpressionSet]
+  )
 
   private val mostTried = 12
 

@@ -147,11 +147,19 @@ object OrcSamples extends SampleReader {
         val converters = columns.zip(wanted.getChildren.asScala).map { case (column, kind) =>
           new Converter(column.request.column.dataType, kind)
         }
-        val done = places.all.forall { place =>
+        def take(place: Long, neighbour: Boolean): Unit = {
+          val row = cursor.moveTo(place)
+          converters.zipWithIndex.foreach { case (c, i) =>
+            c.take(cursor.batch.cols(i), row, neighbour)
+          }
+        }
+        val done = places.all.indices.forall { i =>
           val inTime = System.nanoTime() < deadline
           if (inTime) {
-            val row = cursor.moveTo(place)
-            converters.zipWithIndex.foreach { case (c, i) => c.take(cursor.batch.cols(i), row) }
+            take(places.all(i), neighbour = false)
+            if (SampleReader.hasNeighbour(i) && places.all(i) + 1 < stripe.getNumberOfRows) {
+              take(places.all(i) + 1, neighbour = true)
+            }
           }
           inTime
         }
@@ -204,13 +212,24 @@ object OrcSamples extends SampleReader {
     private val deserializer =
       new OrcDeserializer(StructType(Seq(StructField("c", seen))), Array(0))
     private val found = Array.newBuilder[Any]
+    private val neighbours = Array.newBuilder[Any]
+    private var last: Any = null
 
-    def take(values: ColumnVector, row: Int): Unit = {
+    /** @param neighbour whether it is the row next to the last one */
+    def take(values: ColumnVector, row: Int, neighbour: Boolean): Unit = {
       val value: WritableComparable[_] = OrcMapredRecordReader.nextValue(values, row, kind, null)
       val converted = deserializer.deserializeFromValues(Seq(value))
-      val _ = found += SampledChunk.owned(converted.get(0, seen))
+      val owned = SampledChunk.owned(converted.get(0, seen))
+      if (neighbour) {
+        neighbours += last
+        neighbours += owned
+      } else {
+        found += owned
+        last = owned
+      }
     }
 
-    def chunk(covered: Long): SampledChunk = SampledChunk.of(found.result(), covered)
+    def chunk(covered: Long): SampledChunk =
+      SampledChunk.of(found.result(), neighbours.result(), covered)
   }
 }

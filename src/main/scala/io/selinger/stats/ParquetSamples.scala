@@ -163,23 +163,37 @@ object ParquetSamples extends SampleReader {
       val covered = math.min(rows, request.window)
       val places = SampleReader.places(request.rows, covered, request.index)
       val found = new Array[Any](places.length)
+      val neighbours = Array.newBuilder[Any]
+      // The row that comes next, and the last one that was read.
       var at = 0L
-      var i = 0
-      while (i < places.length) {
-        while (at < places(i)) {
-          if (column.getCurrentDefinitionLevel == present) column.skip()
+      var last: Any = null
+      def read(place: Long): Any = {
+        // A row may be wanted once more, as the neighbour of the one before.
+        if (at <= place) {
+          while (at < place) {
+            if (column.getCurrentDefinitionLevel == present) column.skip()
+            column.consume()
+            at += 1
+          }
+          root.start()
+          if (column.getCurrentDefinitionLevel == present) column.writeCurrentValueToConverter()
+          root.end()
+          last = SampledChunk.owned(materializer.getCurrentRecord.get(0, field.dataType))
           column.consume()
           at += 1
         }
-        root.start()
-        if (column.getCurrentDefinitionLevel == present) column.writeCurrentValueToConverter()
-        root.end()
-        found(i) = SampledChunk.owned(materializer.getCurrentRecord.get(0, field.dataType))
-        column.consume()
-        at += 1
+        last
+      }
+      var i = 0
+      while (i < places.length) {
+        found(i) = read(places(i))
+        if (SampleReader.hasNeighbour(i) && places(i) + 1 < rows) {
+          neighbours += found(i)
+          neighbours += read(places(i) + 1)
+        }
         i += 1
       }
-      SampledChunk.of(found, covered)
+      SampledChunk.of(found, neighbours.result(), covered)
     }
   }
 

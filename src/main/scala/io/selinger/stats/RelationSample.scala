@@ -5,8 +5,17 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import scala.util.control.{NoStackTrace, NonFatal}
 
-/** One column of a sample: the values in each row group. */
-final case class ColumnSample(chunks: Seq[IndexedSeq[Any]]) {
+/**
+ * One column of a sample.
+ *
+ * @param chunks the values in each row group
+ * @param neighbours values of rows next to each other, in pairs one after the other; the same rows in
+ *   all columns
+ */
+final case class ColumnSample(
+    chunks: Seq[IndexedSeq[Any]],
+    neighbours: IndexedSeq[Any] = IndexedSeq.empty
+) {
 
   lazy val summary: ColumnSummary = ColumnSummary.of(chunks.iterator.flatten)
 

@@ -19,15 +19,26 @@ final case class ChunkRequest(index: Int, rows: Int, window: Long, column: Struc
 /**
  * Values of some rows of one column chunk, as Catalyst holds them; nobody changes them.
  *
+ * @param neighbours of some of these rows the value and that of the next row, one after the other
  * @param covered rows that these were spread over
  * @param bytes of driver memory, about
  */
-final case class SampledChunk(values: IndexedSeq[Any], covered: Long, bytes: Long)
+final case class SampledChunk(
+    values: IndexedSeq[Any],
+    neighbours: IndexedSeq[Any],
+    covered: Long,
+    bytes: Long
+)
 
 object SampledChunk {
 
-  def of(values: Array[Any], covered: Long): SampledChunk =
-    SampledChunk(ArraySeq.unsafeWrapArray(values), covered, values.iterator.map(bytesOf).sum)
+  def of(values: Array[Any], neighbours: Array[Any], covered: Long): SampledChunk =
+    SampledChunk(
+      ArraySeq.unsafeWrapArray(values),
+      ArraySeq.unsafeWrapArray(neighbours),
+      covered,
+      (values.iterator ++ neighbours.iterator).map(bytesOf).sum
+    )
 
   /** A value that does not change when the reader goes on. */
   def owned(value: Any): Any = value match {
@@ -85,6 +96,12 @@ object SampleReader {
         val (from, to) = (rows * i / count, rows * (i + 1) / count)
         from + (unit(seed, i) * (to - from)).toLong
       }
+
+  /** Of how many sampled rows one is read with the row next to it. */
+  private val neighbourEvery = 8
+
+  /** Whether the next row is read as well as the `i`-th sampled one. */
+  def hasNeighbour(i: Int): Boolean = i % neighbourEvery == 0
 
   /** A number from 0 to 1 that looks random (SplitMix64). */
   private def unit(seed: Int, i: Int): Double = {

@@ -278,7 +278,9 @@ object SampleStore {
     }
     val sample = usable.headOption.filter(_ => whole.nonEmpty).map { first =>
       RelationSample(
-        parts.map(chunks => ColumnSample(chunks.map(_.values))),
+        parts.map(chunks =>
+          ColumnSample(chunks.map(_.values), chunks.flatMap(_.neighbours).toIndexedSeq)
+        ),
         parts(first).map(_.values.size),
         parts(first).map(_.covered).sum
       )

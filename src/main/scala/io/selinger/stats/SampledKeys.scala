@@ -23,6 +23,9 @@ import scala.util.hashing.byteswap64
  * @param ordered columns whose rows are in some order: two samples of such columns meet, or do not,
  *   by chance of where they were taken
  * @param complete whether these are all rows of the relation
+ * @param neighbours hashes of values in pairs of rows next to each other, nulls as zero, by the
+ *   column's place
+ * @param all the same of all rows of the sample, where predicates have left only some of them
  */
 final class SampledKeys private (
     val source: String,
@@ -31,13 +34,19 @@ final class SampledKeys private (
     nulls: Map[Int, java.util.BitSet],
     kinds: Map[Int, DataType],
     ordered: Set[Int],
-    val complete: Boolean
+    val complete: Boolean,
+    neighbours: Map[Int, Array[Int]],
+    all: Option[SampledKeys]
 ) {
+
+  /** The same of all rows of the sample, whatever predicates have left of them. */
+  def whole: SampledKeys = all.getOrElse(this)
 
   val rows: Int = places.length
 
   /** Driver memory once each column has been counted, in bytes. */
-  def bytes: Long = 500L + 4L * rows + columns.size * (300L + 13L * rows)
+  def bytes: Long = 500L + 4L * rows + columns.size * (300L + 13L * rows) +
+    neighbours.valuesIterator.map(4L * _.length).sum + all.fold(0L)(_.bytes)
 
   def has(column: Int): Boolean = columns.contains(column)
 
@@ -53,7 +62,33 @@ final class SampledKeys private (
    * order have one customer; `false` where the sample has too few rows to tell.
    */
   def determines(column: Int, other: Int): Boolean =
-    dependencies.computeIfAbsent((column, other), _ => agree(column, other))
+    dependencies.computeIfAbsent(
+      (column, other),
+      _ => agree(column, other) || neighboursAgree(column, other)
+    )
+
+  /** Of a large relation no order is sampled twice, but its lines may lie side by side. */
+  private def neighboursAgree(column: Int, other: Int): Boolean =
+    (for (keys <- neighbours.get(column); values <- neighbours.get(other)) yield {
+      var (pairs, alike, same, agreeing, i) = (0, 0, 0, 0, 0)
+      while (i < keys.length) {
+        val complete =
+          keys(i) != 0 && keys(i + 1) != 0 && values(i) != 0 && values(i + 1) != 0
+        if (complete) {
+          val (one, agrees) = (keys(i) == keys(i + 1), values(i) == values(i + 1))
+          pairs += 1
+          if (agrees) alike += 1
+          if (one) same += 1
+          if (one && agrees) agreeing += 1
+        }
+        i += 2
+      }
+      // Rows side by side are alike in many columns: that is the chance to compare with.
+      same >= SampledKeys.leastNeighbours && pairs - alike >= SampledKeys.leastNeighbours && {
+        val chance = alike.toDouble / pairs
+        (agreeing.toDouble / same - chance) / (1.0 - chance) >= SampledKeys.leastAgreement
+      }
+    }).getOrElse(false)
 
   private def agree(column: Int, other: Int): Boolean = {
     val (keys, values, absent) = (columns(column), columns(other), nulls(column))
@@ -143,6 +178,8 @@ object SampledKeys {
       ordered: Set[Int],
       complete: Boolean
   ): SampledKeys = {
+    def everything = of(source, sample, sample.all, kinds, ordered, complete)
+    val partial = left.map(_.size) != sample.sizes
     val starts = sample.sizes.scanLeft(0)(_ + _)
     val places = left.zip(starts).flatMap { case (rows, start) => rows.map(_ + start) }.toArray
     val read = kinds.collect { case (column, kind) if isKey(kind) => column -> kindOf(kind) }
@@ -161,7 +198,11 @@ object SampledKeys {
       },
       read,
       ordered,
-      complete
+      complete,
+      read.keys.map(column =>
+        column -> sample.columns(column).neighbours.map(hashOf).toArray
+      ).toMap,
+      Option.when(partial)(everything)
     )
   }
 
@@ -272,6 +313,25 @@ final case class KeyCounts(sorted: Array[Long]) {
     }
     (values, once)
   }
+
+  /** Rows of the most frequent key, of that and the next one, and so on. */
+  private lazy val mostFrequent: Array[Int] = {
+    val found = Array.newBuilder[Int]
+    var i = 0
+    while (i < sorted.length) {
+      val next = end(i)
+      found += next - i
+      i = next
+    }
+    val counts = found.result()
+    java.util.Arrays.sort(counts)
+    counts.reverse.scanLeft(0)(_ + _).tail
+  }
+
+  /** Rows that so many keys have at most. */
+  def ofMostFrequent(keys: Double): Double =
+    if (mostFrequent.isEmpty || keys < 1.0) 0.0
+    else mostFrequent(math.min(mostFrequent.length.toDouble, keys).toInt - 1).toDouble
 }
 
 object KeyCounts {

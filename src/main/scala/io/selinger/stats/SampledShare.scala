@@ -79,6 +79,9 @@ object SampledShare {
     }
   }
 
+  /** The same of rows at random places, of which these count half: other rows are like them. */
+  def upper(share: Double, rows: Int): Double = wilson(math.min(1.0, share), rows / 2.0)
+
   /** Upper end of Wilson's score interval: "Probable Inference", JASA 1927. */
   private[stats] def wilson(share: Double, rows: Double): Double = {
     val square = quantile * quantile

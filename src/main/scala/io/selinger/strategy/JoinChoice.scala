@@ -1,7 +1,7 @@
 package io.selinger.strategy
 
 import io.selinger.core.Reason
-import io.selinger.cost.{Cluster, HashTable, JoinCost, JoinSide}
+import io.selinger.cost.{Cluster, HashTable, JoinCost, JoinSettings, JoinSide}
 import io.selinger.estimate.PlanEstimate
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 
@@ -188,14 +188,16 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
   }
 
   /**
-   * Safe if even a surprising number of rows fits. Where Spark would broadcast as well, only an
+   * Safe if the expected rows fit the limit, and a surprising number of them what it leaves room
+   * for. Where Spark would broadcast as well, only an
    * estimate far above the limit speaks against it.
    */
   private def broadcastIsSafe(build: JoinInput, stockAgrees: Boolean): Boolean =
     limits.broadcastLimitBytes.exists { limit =>
       val expected = build.tableBytes(build.estimate.rows.value)
       val feared = build.tableBytes(build.estimate.high)
-      val fits = build.widthIsKnown && feared <= limit &&
+      val fits = build.widthIsKnown && expected <= limit &&
+        feared <= limit * JoinSettings.surpriseFactor &&
         (feared <= smallBytes || build.promisedBytes + feared <= limits.totalLimitBytes)
       build.estimate.rows.value <= mostBroadcastRows &&
       (fits || stockAgrees && expected <= limit * stockMargin)

@@ -3,7 +3,7 @@ package io.selinger.strategy
 import io.selinger.conf.SelingerConf
 import io.selinger.core._
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
-import io.selinger.estimate.{JoinEstimator, LeafStatistics, PlanEstimate, RowSize}
+import io.selinger.estimate.{JoinEstimator, JoinKeys, LeafStatistics, PlanEstimate, RowSize}
 import io.selinger.stats.{KeyColumns, QueryStages}
 import io.selinger.strategy.JoinChoice.{Candidate, Choice, GroupsAbove}
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
@@ -221,7 +221,7 @@ final class SelectJoinOperator(session: SparkSession)
 
   private def pairsOf(join: Join, left: JoinInput, right: JoinInput): Double = {
     val (leftKeys, rightKeys) = equalities(join).unzip
-    JoinEstimator.pairs(leftKeys, rightKeys, left.estimate, right.estimate)
+    JoinEstimator.pairs(JoinKeys.pairs(leftKeys, rightKeys), left.estimate, right.estimate)
   }
 
   /**

@@ -127,7 +127,7 @@ class ColumnSketchSuite extends AnyFunSuite {
       BinaryType -> Seq(Array.empty[Byte], Array[Byte](-1, 0, 1))
     )
     values.foreach { case (kind, some) =>
-      val sample = SampledRows(5L, (some :+ null).toIndexedSeq)
+      val sample = SampledRows(5L, (some :+ null).toIndexedSeq, IndexedSeq(null, some.head))
       val counts = FrequentCounts(some.map(_ -> 3L), 2L)
       val before =
         ColumnSketch(0.5, 9, 1, Some(-1.0), None, None, None, 16, None, counts, Some(sample))
@@ -138,6 +138,8 @@ class ColumnSketchSuite extends AnyFunSuite {
         s"as $kind"
       )
       assert(after.sample.get.values.last == null)
+      assert(after.sample.get.neighbours.head == null)
+      assert(after.sample.get.neighbours.tail.map(plain) == Seq(plain(some.head)))
       assert(after.frequent.counts.map(c => plain(c._1)) == some.map(plain), s"as $kind")
       assert(after.sample.get.values.init.map(plain) == some.map(plain), s"as $kind")
     }

@@ -72,7 +72,11 @@ private[stats] final class CollectedRelation(
             if (usable.contains(i)) rows(i).toSeq.flatMap(column =>
               chosen.map(file => column.files(file).values.take(counts(file)))
             )
-            else Nil
+            else Nil,
+            if (usable.contains(i)) rows(i).toIndexedSeq.flatMap(column =>
+              chosen.flatMap(file => column.files(file).neighbours)
+            )
+            else IndexedSeq.empty
           )
         },
         chosen.map(counts(_)),
@@ -95,7 +99,9 @@ private[stats] final class CollectedRelation(
         parts.forall { case (_, part) => part.share >= 0.999 && part.sample.isDefined }
       Option.when(complete)(
         ColumnRows(parts.toIndexedSeq.flatMap { case (_, part) =>
-          part.sample.map(sample => FileRows(part.rows, sample.id, sample.values))
+          part.sample.map(sample =>
+            FileRows(part.rows, sample.id, sample.values, sample.neighbours)
+          )
         })
       )
     } { case known: ColumnRows => known }
@@ -106,13 +112,19 @@ private[stats] object CollectedRelation {
   private final case class ColumnKey(relation: String, name: String, kind: DataType)
   private final case class RowsKey(relation: String, name: String, kind: DataType)
 
-  /** Some rows of a file, in random order. */
-  final case class FileRows(rows: Long, id: Long, values: IndexedSeq[Any])
+  /** Some rows of a file, in random order; see [[SampledRows]]. */
+  final case class FileRows(
+      rows: Long,
+      id: Long,
+      values: IndexedSeq[Any],
+      neighbours: IndexedSeq[Any]
+  )
 
   /** Some rows of all files, in one column. */
   final case class ColumnRows(files: IndexedSeq[FileRows]) extends SketchStore.Weighed {
 
-    override def bytes: Long = files.map(file => 100L + 40L * file.values.size).sum
+    override def bytes: Long =
+      files.map(file => 100L + 40L * (file.values.size + file.neighbours.size)).sum
 
     def sameRows(other: ColumnRows): Boolean =
       files.size == other.files.size && files.lazyZip(other.files).forall { (a, b) =>

@@ -23,8 +23,9 @@ final case class FrequentCounts(counts: Seq[(Any, Long)], rest: Long)
  *
  * @param id the same for the same rows of the same part
  * @param values of these rows; a null is a row's value too
+ * @param neighbours values of rows next to each other, in pairs one after the other
  */
-final case class SampledRows(id: Long, values: IndexedSeq[Any])
+final case class SampledRows(id: Long, values: IndexedSeq[Any], neighbours: IndexedSeq[Any])
 
 /**
  * What is collected of one column of one file, or of a part of it. Parts can be merged.
@@ -75,7 +76,8 @@ object ColumnSketch {
         val rows = samples.flatten
         SampledRows(
           rows.map(_.id).foldLeft(17L)((id, next) => id * 31 + next),
-          shuffled(rows.flatMap(_.values).toArray, seed)
+          shuffled(rows.flatMap(_.values).toArray, seed),
+          rows.flatMap(_.neighbours).toIndexedSeq
         )
       }
       ColumnSketch(
@@ -200,10 +202,9 @@ object ColumnSketch {
     ValueCodec.writeLong(out, sketch.sample.fold(-1L)(_.values.size.toLong))
     sketch.sample.foreach { sample =>
       out.writeLong(sample.id)
-      sample.values.foreach { value =>
-        out.writeBoolean(value != null)
-        if (value != null) ValueCodec.write(out, value)
-      }
+      sample.values.foreach(writeCell(out, _))
+      ValueCodec.writeLong(out, sample.neighbours.size.toLong)
+      sample.neighbours.foreach(writeCell(out, _))
     }
     out.flush()
     buffer.toByteArray
@@ -227,10 +228,9 @@ object ColumnSketch {
     val sampled = ValueCodec.readLong(in).toInt
     val sample = Option.when(sampled >= 0) {
       val id = in.readLong()
-      val values = Array.fill[Any](sampled)(
-        if (in.readBoolean()) ValueCodec.read(in, kind) else null
-      )
-      SampledRows(id, ArraySeq.unsafeWrapArray(values))
+      def cells(count: Int): IndexedSeq[Any] =
+        ArraySeq.unsafeWrapArray(Array.fill[Any](count)(readCell(in, kind)))
+      SampledRows(id, cells(sampled), cells(ValueCodec.readLong(in).toInt))
     }
     ColumnSketch(
       share,
@@ -246,6 +246,14 @@ object ColumnSketch {
       sample
     )
   }
+
+  private def writeCell(out: DataOutputStream, value: Any): Unit = {
+    out.writeBoolean(value != null)
+    if (value != null) ValueCodec.write(out, value)
+  }
+
+  private def readCell(in: DataInputStream, kind: DataType): Any =
+    if (in.readBoolean()) ValueCodec.read(in, kind) else null
 
   private def thetaOf(bytes: Array[Byte]): CompactSketch =
     ThetaSketch.heapify(Memory.wrap(bytes)).compact()

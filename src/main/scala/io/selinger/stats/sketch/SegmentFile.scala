@@ -66,7 +66,7 @@ private[sketch] final case class Segment(
  */
 private[sketch] object SegmentFile {
 
-  val version: Int = 1
+  val version: Int = 2
   private val magic = "SELINGER".getBytes("US-ASCII")
   private val prefixBytes = magic.length + 4 + 4 + 8
   private val mostHeaderBytes = 256 << 20

@@ -1,6 +1,6 @@
 package io.selinger.stats.sketch
 
-import io.selinger.stats.FileVersion
+import io.selinger.stats.{FileVersion, SampleReader}
 import java.util.Random
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.TaskContext
@@ -124,7 +124,7 @@ private[sketch] object SketchJob {
     try {
       val sketchers = columns.map(column => ColumnSketcher.of(column.dataType, sizes))
       val rows = new Reservoir(part.sampleRows, part.seed)
-      val samples = columns.map(_ => new Array[Any](part.sampleRows))
+      val samples = columns.map(_ => new SampledColumn(part.sampleRows))
       val file = PartitionedFile(
         InternalRow.empty,
         SparkPath.fromUrlString(part.path),
@@ -141,9 +141,7 @@ private[sketch] object SketchJob {
         case other => throw new IllegalStateException(s"not a batch: ${other.getClass}")
       }
       val results = sketchers.zip(samples).map { case (sketcher, values) =>
-        // Values that were drawn early lie in front.
-        val kept = ColumnSketch.shuffled(values.take(rows.filled), part.seed)
-        val whole = sketcher.result(part.share, Some(SampledRows(part.seed, kept)))
+        val whole = sketcher.result(part.share, Some(values.result(rows.filled, part.seed)))
         val long = whole.bytes.exists(_ > longestSampled.toLong * math.max(1L, whole.present))
         ColumnSketch.toBytes(if (long) whole.copy(sample = None) else whole)
       }
@@ -161,7 +159,7 @@ private[sketch] object SketchJob {
       batch: ColumnarBatch,
       sketchers: Array[ColumnSketcher],
       rows: Reservoir,
-      samples: Array[Array[Any]]
+      samples: Array[SampledColumn]
   ): Unit = {
     if (Option(TaskContext.get()).exists(_.isInterrupted())) {
       throw new InterruptedException("the task was stopped")
@@ -173,10 +171,31 @@ private[sketch] object SketchJob {
       sketchers(i).add(column, batch.numRows)
       var pick = 0
       while (pick < rows.picked) {
-        samples(i)(rows.slot(pick)) = sketchers(i).sampled(column, rows.row(pick))
+        val row = rows.row(pick)
+        def next = if (row + 1 < batch.numRows) sketchers(i).sampled(column, row + 1) else null
+        samples(i).put(rows.slot(pick), sketchers(i).sampled(column, row), next)
         pick += 1
       }
       i += 1
+    }
+  }
+
+  /** One column of sampled rows, of which some are kept with the row next to them. */
+  private final class SampledColumn(size: Int) {
+    private val values = new Array[Any](size)
+    private val neighbours = values.indices.filter(SampleReader.hasNeighbour)
+    private val next = new Array[Any](size)
+
+    /** @param after the value of the next row, null where it is not at hand */
+    def put(slot: Int, value: Any, after: => Any): Unit = {
+      values(slot) = value
+      if (SampleReader.hasNeighbour(slot)) next(slot) = after
+    }
+
+    def result(filled: Int, seed: Long): SampledRows = {
+      val pairs = neighbours.takeWhile(_ < filled).flatMap(slot => Seq(values(slot), next(slot)))
+      // Values that were drawn early lie in front.
+      SampledRows(seed, ColumnSketch.shuffled(values.take(filled), seed), pairs)
     }
   }
 

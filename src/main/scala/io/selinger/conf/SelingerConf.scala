@@ -270,7 +270,7 @@ object SelingerConf {
   val ORDER_MAX_PAIRS: Setting[Long] = Setting(
     ConfEntry.count(
       key("ordering.maxPairs"),
-      10000L,
+      5000L,
       "Pairs of sub-plans that the exact search for a join order may look at. Queries with more " +
         "are ordered by linearised dynamic programming, and beyond a hundred relations greedily."
     ),

@@ -22,7 +22,18 @@ final class ConnectedPairs(graph: Hypergraph, most: Long, expired: () => Boolean
     found.size > most || steps > most * stepsAPair + graph.size * 64L || expired()
 
   /** The pairs, and whether these are all. */
-  def result(): (IndexedSeq[Pair], Boolean) = {
+  def result(): (IndexedSeq[Pair], Boolean) =
+    if (atLeast > most) (IndexedSeq.empty, false) else enumerated()
+
+  /** Pairs that there are if no rule forbids any: those of a chain, or of the largest star. */
+  private def atLeast: Double = {
+    val n = graph.size.toDouble
+    val chain = (n * n * n - n) / 6
+    val widest = graph.adjacent.iterator.map(_.size).maxOption.getOrElse(0)
+    math.max(chain, widest * math.pow(2.0, widest - 1.0))
+  }
+
+  private def enumerated(): (IndexedSeq[Pair], Boolean) = {
     (0 until graph.size).foreach(i => planned += RelationSet.single(i))
     (0 until graph.size).reverse.takeWhile(_ => !full).foreach { i =>
       val start = RelationSet.single(i)
@@ -74,5 +85,5 @@ object ConnectedPairs {
 
   final case class Pair(one: RelationSet, other: RelationSet, how: Connection)
 
-  private val stepsAPair = 8L
+  private val stepsAPair = 3L
 }

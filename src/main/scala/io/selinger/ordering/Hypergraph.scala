@@ -25,7 +25,11 @@ final class Hypergraph(val adjacent: IndexedSeq[RelationSet], val edges: Indexed
 
   val all: RelationSet = RelationSet.first(size)
 
-  private val indexed = edges.zipWithIndex.toArray
+  private val everywhere: Array[Int] = edges.indices.toArray
+
+  /** Those of `edges` that concern a relation. */
+  private val at: Array[Array[Int]] =
+    Array.tabulate(size)(i => everywhere.filter(edges(_).relations.contains(i)))
 
   /** Relations outside of `set` that a join leads to: of more than one on its other side the first. */
   def neighbours(set: RelationSet): RelationSet = {
@@ -47,7 +51,7 @@ final class Hypergraph(val adjacent: IndexedSeq[RelationSet], val edges: Indexed
   /** How these are joined, if a join connects them and no rule forbids it. */
   def connection(one: RelationSet, other: RelationSet): Option[Connection] = {
     val near = isAdjacent(one, other)
-    if (indexed.length == 0) Option.when(near)(Connection.inner)
+    if (edges.isEmpty) Option.when(near)(Connection.inner)
     else complex(one, other, near)
   }
 
@@ -63,23 +67,37 @@ final class Hypergraph(val adjacent: IndexedSeq[RelationSet], val edges: Indexed
       near: Boolean
   ): Option[Connection] = {
     val both = one | other
-    val crossing = indexed.filter(_._1.crosses(one, other, both))
-    def applies(edge: JoinEdge) = edge.rulesHold(both) &&
-      (edge.anySplit || edge.splits(one, other) || edge.splits(other, one))
-    val (inner, others) =
-      crossing.filterNot(_._1.optional).partition(_._1.kind == JoinKind.Inner)
-    if (others.isEmpty) {
-      def connects(edge: JoinEdge) = edge.rulesHold(both) &&
-        (edge.splits(one, other) || edge.splits(other, one))
-      Option.when(
-        inner.forall(e => applies(e._1)) && (near || crossing.exists(e => connects(e._1)))
-      )(Connection.inner)
-    } else if (near || inner.nonEmpty || others.length > 1) None
+    val (few, many) = if (one.size <= other.size) (one, other) else (other, one)
+    // Most joins are far from the smaller set.
+    val candidates = if (few.size == 1) at(few.lowest) else everywhere
+    var (inner, connected, allowed) = (false, near, true)
+    var (others, single) = (0, -1)
+    var i = 0
+    while (i < candidates.length) {
+      val edge = edges(candidates(i))
+      if (edge.relations.meets(many) && edge.crosses(one, other, both)) {
+        val holds = edge.rulesHold(both)
+        def split = edge.splits(one, other) || edge.splits(other, one)
+        if (edge.kind == JoinKind.Inner || edge.optional) {
+          connected ||= holds && split
+          if (!edge.optional) {
+            inner = true
+            allowed &&= holds && (edge.anySplit || split)
+          }
+        } else {
+          others += 1
+          single = candidates(i)
+        }
+      }
+      i += 1
+    }
+    if (others == 0) Option.when(allowed && connected)(Connection.inner)
+    else if (near || inner || others > 1) None
     else {
-      val (edge, index) = others(0)
+      val edge = edges(single)
       if (!edge.rulesHold(both)) None
-      else if (edge.splits(one, other)) Some(Connection(edge.kind, Some(index), swapped = false))
-      else if (edge.splits(other, one)) Some(Connection(edge.kind, Some(index), swapped = true))
+      else if (edge.splits(one, other)) Some(Connection(edge.kind, Some(single), swapped = false))
+      else if (edge.splits(other, one)) Some(Connection(edge.kind, Some(single), swapped = true))
       else None
     }
   }

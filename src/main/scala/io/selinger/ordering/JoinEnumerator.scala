@@ -1,5 +1,7 @@
 package io.selinger.ordering
 
+import scala.annotation.tailrec
+
 /**
  * Finds a cheap bushy tree, whatever the number of relations.
  *
@@ -45,25 +47,47 @@ final class JoinEnumerator(
     val start = written.filterNot(_ => expired(1.0)())
     val greedy = GreedySearch.best(relations, graph, searched, tried, expired(1.0))
     val orders =
-      (Option.when(isSmall)(linearized) ++ (greedy ++ start).map(_.leaves.toIndexedSeq)).toSeq
+      (greedy ++ start).map(_.leaves.toIndexedSeq).toSeq ++ (if (isSmall) linearized else Nil)
     // The more joins there are between two sets, the longer it takes to cost one.
     val affordable = math.max(0, (mostLinearWork / linearWork).toInt)
     val linear = orders.distinct.take(affordable).flatMap { order =>
       LinearSearch.best(order.map(relations), graph, searched, expired(linearShare))
     }
-    val candidates = linear.flatMap(again).map(Found(_, Method.Linear, limit)) ++
+    // What was costed roughly is costed in full once only.
+    val promising = if (isFull) linear else linear.minByOption(_.seconds).toSeq
+    val candidates = promising.flatMap(again).map(Found(_, Method.Linear, limit)) ++
       greedy.flatMap(again).map(Found(_, Method.Greedy, limit)) ++
       start.map(Found(_, Method.Written, limit))
-    candidates.minByOption(_.tree.seconds).map { found =>
-      val parts = (refinedParts / math.max(1.0, links.size / (4.0 * graph.size))).toInt
-      val refinement = new TreeRefinement(graph, trees, refinedInputs, parts, expired(refinedShare))
-      found.copy(tree = refinement.refined(found.tree))
+    candidates.minByOption(_.tree.seconds).map(found => found.copy(tree = improved(found.tree)))
+  }
+
+  /**
+   * Part by part, then by moves, then with the order of leaves that this has led to, as long as that
+   * helps: the neighbourhoods of all three are different ones.
+   */
+  private def improved(tree: JoinTree): JoinTree = {
+    val parts = (refinedParts / density).toInt
+    def refined(tree: JoinTree): JoinTree =
+      new TreeRefinement(graph, trees, refinedInputs, parts, expired(refinedShare)).refined(tree)
+    def reordered(tree: JoinTree): JoinTree =
+      LinearSearch
+        .best(tree.leaves.map(relations).toIndexedSeq, graph, trees, expired(refinedShare))
+        .filter(_.seconds < tree.seconds)
+        .getOrElse(tree)
+    def rearranged(tree: JoinTree): JoinTree =
+      new SubtreeMoves(graph, trees, (joinsForMoves / density).toInt, expired(refinedShare))
+        .improved(tree)
+    @tailrec def again(tree: JoinTree, rounds: Int): JoinTree = {
+      val next = reordered(rearranged(tree))
+      if (rounds == 0 || (next eq tree)) tree else again(refined(next), rounds - 1)
     }
+    val first = refined(tree)
+    if (isFull) again(first, improvingRounds) else first
   }
 
   /** Of many relations, most trees are looked at roughly. */
   private lazy val searched: JoinTrees =
-    if (graph.size <= mostFull) trees
+    if (isFull) trees
     else {
       val shares = Array.fill(graph.size, graph.size)(1.0)
       val near = links.dropRight(graph.edges.size)
@@ -115,11 +139,23 @@ final class JoinEnumerator(
 
   private def isSmall: Boolean = graph.size <= mostLinear
 
+  /** Joins a relation; the more, the longer it takes to cost one. */
+  private lazy val density: Double = math.max(1.0, links.size.toDouble / graph.size)
+
+  /** Whether there is time to cost every tree that is looked at in full. */
+  private lazy val isFull: Boolean =
+    graph.size <= mostFull && graph.size * links.size <= mostFullWork
+
   private def linearWork: Double =
     math.pow(graph.size.toDouble, 3) / 6 * math.max(1.0, links.size / (2.0 * graph.size))
 
-  private def linearized: IndexedSeq[Int] =
-    Linearization.of(graph.size, relations(_).estimate.rows.value, links)
+  private def linearized: Seq[IndexedSeq[Int]] =
+    Linearization.of(
+      graph.size,
+      relations(_).estimate.rows.value,
+      links,
+      most = if (isFull) linearOrders else 1
+    )
 
   /** All neighbours; of very many, those on the most selective spanning tree. */
   private def tried: IndexedSeq[RelationSet] =
@@ -142,11 +178,16 @@ object JoinEnumerator {
 
   // Relations for whose searches each tree is costed in full.
   private val mostFull = 24
+  // Of relations times joins: cliques of twelve, and anything that is sparse.
+  private val mostFullWork = 900
   private val mostLinear = 100
   // Of pairs of intervals, all orders together: three orders of a hundred relations in a chain.
   private val mostLinearWork = 510000.0
+  private val linearOrders = 4
   private val refinedInputs = 6
-  private val refinedParts = 8
+  private val refinedParts = 24
+  private val improvingRounds = 4
+  private val joinsForMoves = 1500.0
   // Joins a relation, on average.
   private val mostTried = 8
 

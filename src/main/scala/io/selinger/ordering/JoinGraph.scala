@@ -120,11 +120,12 @@ final case class JoinGraph(
   def requiredOf(set: RelationSet): Seq[Attribute] =
     set.members.flatMap(i => columns(i).collect { case c if c.isRequired(set) => c.attribute })
 
-  /** Columns of `set` that joins of it compare. */
-  def comparedOf(set: RelationSet): Set[ExprId] =
-    set.members.iterator.flatMap { i =>
-      columns(i).iterator.filter(_.isCompared(set)).map(_.attribute.exprId)
-    }.toSet
+  private val uses: mutable.HashMap[ExprId, RelationSet] =
+    mutable.HashMap.from(columns.flatten.map(c => c.attribute.exprId -> c.uses))
+
+  /** Whether joins of `set` with others compare the column. */
+  def isCompared(column: ExprId, set: RelationSet): Boolean =
+    uses.get(column).exists(!_.within(set))
 }
 
 object JoinGraph {
@@ -135,11 +136,8 @@ object JoinGraph {
    */
   final case class Column(attribute: Attribute, always: Boolean, uses: RelationSet) {
 
-    /** Whether joins of `set` with others compare it. */
-    def isCompared(set: RelationSet): Boolean = !uses.within(set)
-
     /** Whether something outside of `set` needs it. */
-    def isRequired(set: RelationSet): Boolean = always || isCompared(set)
+    def isRequired(set: RelationSet): Boolean = always || !uses.within(set)
   }
 
   /**

@@ -135,16 +135,16 @@ final class JoinTreeCost(
   }
 
   /** Nothing but what further joins compare is asked of the estimate of a set. */
-  private def restricted(estimate: PlanEstimate, set: RelationSet): PlanEstimate = {
-    val compared = graph.comparedOf(set)
+  private def restricted(estimate: PlanEstimate, set: RelationSet): PlanEstimate =
     estimate.copy(
-      columns = estimate.columns.filter(c => compared(c._1)),
-      domains = estimate.domains.filter(c => compared(c._1)),
+      columns = estimate.columns.filter(c => graph.isCompared(c._1, set)),
+      domains = estimate.domains.filter(c => graph.isCompared(c._1, set)),
       sources = Map.empty,
       keyed = Map.empty,
-      padded = estimate.padded.filter(c => compared(c._1))
+      padded =
+        if (estimate.padded.isEmpty) estimate.padded
+        else estimate.padded.filter(c => graph.isCompared(c._1, set))
     )
-  }
 
   // Of each relation's columns: a join hardly changes how wide their values are.
   private val widths: IndexedSeq[Array[Double]] = estimates.indices.map { i =>

@@ -21,16 +21,20 @@ object Linearization {
     def weight: Double = math.min(forward, backward)
   }
 
-  /** Relations `0` to `size - 1`, which `links` must connect; else in any order. */
-  def of(size: Int, rows: Int => Double, links: Seq[Link]): IndexedSeq[Int] = {
+  /**
+   * The `most` best orders of relations `0` to `size - 1`, each with another relation in front. What
+   * `links` do not connect comes last.
+   */
+  def of(size: Int, rows: Int => Double, links: Seq[Link], most: Int): Seq[IndexedSeq[Int]] = {
     val near = neighbours(size, spanning(size, links))
-    val (_, order) = (0 until size)
+    (0 until size)
       .map { root =>
         val sequence = follow(root, rows(root), None, near)
         (sequence.map(_.cost).sum, sequence.flatMap(_.relations))
       }
-      .minBy(_._1)
-    order.toIndexedSeq ++ (0 until size).filterNot(order.toSet)
+      .sortBy(_._1)
+      .take(most)
+      .map { case (_, order) => order.toIndexedSeq ++ (0 until size).filterNot(order.toSet) }
   }
 
   /** The most selective links that connect all (Kruskal). */

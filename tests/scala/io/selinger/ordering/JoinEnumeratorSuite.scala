@@ -77,6 +77,34 @@ class JoinEnumeratorSuite extends AnyFunSuite {
     }
   }
 
+  test("moving parts of a tree keeps its relations, and never makes it costlier") {
+    val gains = (1 to 60).map { seed =>
+      val graph = JoinGraphs.random(3 + seed % 10, new Random(seed))
+      val costs = new Costs(seed.toLong)
+      val relations = (0 until graph.shape.size).map(costs.relation)
+      val start =
+        GreedySearch.best(relations, graph.shape, costs, graph.shape.adjacent, () => false).get
+      def improved(most: Int) =
+        new SubtreeMoves(graph.shape, costs, most, () => false).improved(start)
+      val tree = improved(most = 100000)
+      assert(tree.leaves.sorted == start.leaves.sorted, s"seed $seed")
+      assert(tree.seconds <= start.seconds && tree.seconds >= optimum(graph.shape, costs))
+      assert(tree.joins.forall(j => graph.shape.connection(j.left.set, j.right.set).isDefined))
+      assert(improved(most = 0) eq start)
+      tree.seconds / start.seconds
+    }
+    assert(gains.count(_ < 1.0) > 10)
+  }
+
+  test("of graphs that have too many pairs none is listed") {
+    def counted(graph: Hypergraph, most: Long) =
+      new ConnectedPairs(graph, most, () => false).result()
+    // A star of n relations has (n − 1) · 2ⁿ⁻² pairs.
+    val star = JoinGraphs.star(12).shape
+    assert(counted(star, 11 * 1024) match { case (pairs, all) => all && pairs.size == 11 * 1024 })
+    assert(counted(star, 11 * 1024 - 1) == ((IndexedSeq.empty, false)))
+  }
+
   // Moerkotte and Neumann, VLDB 2006, give the number of pairs for each form.
   Seq[(String, Int => JoinGraph, Int => Long)](
     ("chains", JoinGraphs.chain, n => (n.toLong * n * n - n) / 6),

@@ -83,9 +83,8 @@ final case class JoinKeys private (
     }.toMap
   }
 
-  private val leftShare = inside(_.left, left, leftKeys, leftDomain, overlaps.map(_.left).product)
-  private val rightShare =
-    inside(_.right, right, rightKeys, rightDomain, overlaps.map(_.right).product)
+  private val leftShare = inside(_.left, left, overlaps.map(_.left))
+  private val rightShare = inside(_.right, right, overlaps.map(_.right))
 
   private def notNull(pick: Pair => Expression, side: PlanEstimate): Double =
     pairs
@@ -172,25 +171,26 @@ final case class JoinKeys private (
   }
 
   /**
-   * Share of a side's keys that lie in the overlap. As many of those that filters have left are
-   * taken to lie there as would fit, for queries ask for what exists: of the days of two centuries
-   * in a calendar, those of the sales' five years. Where a sample shows their range, that is known;
-   * where how many are left is only assumed, the assumption is as good for those in the overlap.
-   *
-   * @param domain values of the side's domain in the overlap
+   * Share of a side's rows whose keys lie in the overlap, key by key. As many of the values that
+   * filters have left are taken to lie there as would fit, for queries ask for what exists: of the
+   * days of two centuries in a calendar, those of the sales' five years. Where a sample shows their
+   * range, that is known; where how many are left is only assumed, the assumption is as good for those
+   * in the overlap.
    */
   private def inside(
       pick: Pair => Expression,
       side: PlanEstimate,
-      keys: Double,
-      domain: Double,
-      share: Double
+      shares: Seq[Double]
   ): Double = {
-    val seen = pairs.forall(pair => side.column(pick(pair)).exists(_.rangeSeen))
-    val apart = domain <= 1.0
+    val rows = math.max(1.0, side.rows.value)
     val assumed = side.rows.origin == Origin.Default
-    if (share >= 1.0 || seen || apart || assumed) share
-    else math.max(share, math.min(1.0, domain / keys))
+    pairs.zip(shares).map { case (pair, share) =>
+      val key = pick(pair)
+      val seen = side.column(key).exists(_.rangeSeen)
+      val domain = valuesOf(key, side).getOrElse(relationRows(key, side)) * share
+      if (share >= 1.0 || seen || assumed || domain <= 1.0) share
+      else math.max(share, math.min(1.0, domain / side.distinct(key).getOrElse(rows)))
+    }.product
   }
 }
 

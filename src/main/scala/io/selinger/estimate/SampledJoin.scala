@@ -77,13 +77,27 @@ private[estimate] object SampledJoin {
     }
     val found = left.head.key.rows
       .meeting(left.map(_.key.column), right.head.key.rows, right.map(_.key.column))
-    val expected = {
-      val keys = JoinKeys.unsampled(columns, ours, theirs)
+    def share(of: Seq[JoinKeys.Pair]): Double = {
+      val keys = JoinKeys.unsampled(of, ours, theirs)
       val present = keys.leftPresent * ours.rows.value * (keys.rightPresent * theirs.rows.value)
-      if (present > 0) found.possible * (keys.rows / present) else 0.0
+      if (present > 0) keys.rows / present else 0.0
     }
-    factor(found, expected)
+    val expected = found.possible * share(columns)
+    val correction = factor(found, expected)
+    if (columns.size == 1 || correction >= 1.0) correction
+    else {
+      val independent = found.possible * columns.map(column => share(Seq(column))).product
+      if (agrees(found, independent)) math.min(correction, independent / expected) else correction
+    }
   }
+
+  /**
+   * Whether that is about as many pairs as were found. Formulas take combinations of keys for
+   * contained in each other, as those of lines are in those of orders; where fewer meet, and as few as
+   * if each column had nothing to do with the others, that is the better explanation.
+   */
+  private def agrees(found: SampledKeys.Meeting, expected: Double): Boolean =
+    math.abs(found.pairs - expected) <= math.sqrt(found.variance + 1.0)
 
   /** The nearest to 1 that lies within one standard deviation of what was found. */
   private[estimate] def factor(found: SampledKeys.Meeting, expected: Double): Double =

@@ -80,7 +80,7 @@ object PlanningBench {
       .put("allocated_mb", bytes / 1e6)
     val _ = PlanningPass.start()
     val problem = query.plan
-      .collectFirst(Function.unlift(JoinRegion.at))
+      .collectFirst(Function.unlift((node: LogicalPlan) => JoinRegion.at(node)))
       .flatMap(region => ReorderJoins.problem(session, region).toOption)
       .getOrElse(throw new IllegalStateException(s"no order to find: $query"))
     def search(maxPairs: Long) = new JoinEnumerator(

@@ -312,6 +312,45 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(groups(lines.b, customers.b) > 900)
   }
 
+  test("counts, sums and averages of groups lie about their means") {
+    val (count, total, mean) = (count1().as("n"), sum(fact.b).as("t"), avg(fact.b).as("m"))
+    val groups = fact.plan.groupBy(fact.a)(fact.a, count, total, mean)
+    // A hundred groups of a hundred rows; sums about 500,000 ± 58,000, averages 5,000 ± 289.
+    val (n, t, m) = (groups.output(1), groups.output(2), groups.output(3))
+    def kept(condition: Expression): Double = rows(groups.where(condition))
+    assert(math.abs(kept(n > 100L) - 50) < 5 && kept(n > 200L) <= 1.0 && kept(n > 50L) > 98)
+    assert(math.abs(kept(t.cast(DoubleType) > 500000.0) - 50) < 15)
+    assert(kept(t > 1000000.0) <= 1.0 && kept(t < 1000000.0) > 98)
+    assert(math.abs(kept(m > 5000.0) - 50) < 5 && kept(m > 6000.0) < 1.1)
+  }
+
+  test("every group has a row with its least value") {
+    val other = fact.plan.newInstance()
+    val least = min(other.output(1)).as("least")
+    val groups = other.groupBy(other.output.head)(other.output.head, least)
+    def matching(condition: Expression): Double = {
+      val copy = Relation(other, fact.estimate.map(renamed(_, fact.plan.output, other.output)))
+      val join = Join(fact.plan, groups, Inner, Some(condition), JoinHint.NONE)
+      Estimates.estimate(join, fact, copy).get.rows.value
+    }
+    val sameGroup = fact.a === groups.output.head
+    assert(matching(sameGroup && fact.b === groups.output.last) >= 100)
+    assert(matching(sameGroup && fact.b === groups.output.last) < 200)
+    // Nothing says which group's.
+    assert(matching(fact.b === groups.output.last) < 200)
+  }
+
+  private def count1(): Expression = count(Literal(1))
+
+  private def renamed(
+      estimate: PlanEstimate,
+      from: Seq[Attribute],
+      to: Seq[Attribute]
+  ): PlanEstimate = {
+    val ids = from.map(_.exprId).zip(to.map(_.exprId)).toMap
+    estimate.copy(columns = estimate.columns.map { case (id, column) => ids(id) -> column })
+  }
+
   test("few rows leave combinations of independent columns empty") {
     val few = joinedWith(colours, fact.plan)(colours.b === 3.0)
     val groups = few.groupBy(fact.b, colours.a)(fact.b)

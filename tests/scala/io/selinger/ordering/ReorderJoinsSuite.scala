@@ -7,6 +7,7 @@ import io.selinger.estimate.PlanEstimate
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import java.nio.file.Path
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.plans.LeftSemi
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -154,6 +155,25 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     """SELECT count(*) FROM (SELECT * FROM sales LEFT JOIN stock ON item = s_item AND amount < 5
       |WHERE coalesce(amount, sale) > 3) JOIN days ON day = d_day WHERE d_number = 7""".stripMargin
   )
+
+  test("what IN asks for twice is ordered by itself, alike in both places") {
+    withTables { _ =>
+      val asked = "SELECT s_item FROM stock JOIN days ON amount = d_number WHERE d_day < 50"
+      def sold(day: Int) =
+        s"SELECT sale FROM sales JOIN days ON day = d_day WHERE d_number = $day AND item IN ($asked)"
+      val (twice, once) = (s"${sold(7)} UNION ALL ${sold(9)}", sold(7))
+      def details(query: String) =
+        Plans.decisions(spark.sql(query), rule).flatMap(_.detail).mkString("; ")
+      assert(details(twice).contains(Reason.SharedSubplan.code), details(twice))
+      assert(!details(once).contains(Reason.SharedSubplan.code))
+      val asks = optimized(spark.sql(twice)).collect { case Join(_, right, LeftSemi, _, _) =>
+        right
+      }
+      assert(asks.size == 2 && asks.head.sameResult(asks.last))
+      val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(twice)))
+      assert(Answer.difference(stock, Answer.of(spark.sql(twice))).isEmpty)
+    }
+  }
 
   private def fires(name: String)(query: String, order: String): Unit =
     test(s"fires through $name") {
@@ -422,7 +442,8 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
         val df = spark.sql(query)
         val expected = Answer.of(df)
         val plan = optimized(df)
-        val regions = plan.collectFirst(Function.unlift(JoinRegion.at)).toSeq
+        val regions =
+          plan.collectFirst(Function.unlift((node: LogicalPlan) => JoinRegion.at(node))).toSeq
         for {
           region <- regions
           graph <- JoinGraph.of(region.relations, region.written, region.needed).toSeq

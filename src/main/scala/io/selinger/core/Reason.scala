@@ -108,6 +108,11 @@ object Reason {
         "JOIN_FIXED",
         "a join, or a filter or projection above it, gives other rows if the order changes"
       )
+  case object SharedSubplan
+      extends Reason(
+        "SHARED_SUBPLAN",
+        "the query asks for the same joins in several places, and Spark computes them once as long as they stay alike"
+      )
   case object MayRaise
       extends Reason(
         "ERRORS_DEPEND_ON_PLAN",
@@ -202,6 +207,7 @@ object Reason {
     SparkReorders,
     CrossProduct,
     JoinFixed,
+    SharedSubplan,
     MayRaise,
     PredicatesSampled,
     ColumnsSampled,

@@ -1,8 +1,9 @@
 package io.selinger.estimate
 
 import io.selinger.core.{Origin, PlanningPass, Quantity}
-import io.selinger.stats.ColumnStatistics
+import io.selinger.stats.{ColumnStatistics, Quantiles}
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Max, Min}
 import org.apache.spark.sql.catalyst.plans.logical._
 
 /**
@@ -121,7 +122,16 @@ final class CardinalityEstimator(
             .flatMap(column => input.padded.get(column.exprId))
             .map(named.exprId -> _)
         )
-        .toMap
+        .toMap,
+      extremes =
+        if (input.extremes.isEmpty) input.extremes
+        else
+          list
+            .filter(named =>
+              PlanEstimate.columnOf(valueOf(named)).exists(c => input.extremes(c.exprId))
+            )
+            .map(_.exprId)
+            .toSet
     )
   }
 
@@ -139,11 +149,38 @@ final class CardinalityEstimator(
           case expand: Expand => estimate(expand.child).map(groupingSets(expand, keys, _))
           case _ => None
         }
-        projected(
+        val grouped = projected(
           groupRows(input, keys, groups.getOrElse(Combinations.of(keys, input))),
           aggregate.aggregateExpressions
-        ).copy(measuredRowBytes = None)
+        )
+        val (totals, extremes) = computed(aggregate, input, grouped.rows.value)
+        grouped.copy(
+          measuredRowBytes = None,
+          columns = grouped.columns ++ totals.map { case (id, quantiles) =>
+            id -> grouped.columns.getOrElse(id, ColumnStatistics()).copy(quantiles =
+              Some(quantiles)
+            )
+          },
+          extremes = grouped.extremes ++ extremes
+        )
       }
+
+  /** What is known of values that are computed from all rows of a group. */
+  private def computed(
+      aggregate: Aggregate,
+      input: PlanEstimate,
+      groups: Double
+  ): (Seq[(ExprId, Quantiles)], Seq[ExprId]) = {
+    val rows = math.max(1.0, input.rows.value / math.max(1.0, groups))
+    val values = aggregate.aggregateExpressions.collect { case alias: Alias => alias }
+    val totals = values.flatMap { alias =>
+      GroupTotals.of(alias.child, rows, input).map(alias.exprId -> _)
+    }
+    val extremes = values.collect {
+      case alias @ Alias(AggregateExpression(_: Min | _: Max, _, _, None, _), _) => alias.exprId
+    }
+    (totals, extremes)
+  }
 
   private def distinctRows(input: PlanEstimate, output: Seq[Attribute]): PlanEstimate =
     groupRows(input, output, Combinations.of(output, input))

@@ -62,17 +62,48 @@ object JoinEstimator {
         val origin = inputs.worse(if (keys.known) Origin.Derived else Origin.Default)
         // Of a side that is proven to have each key once, a row finds one partner at most.
         val rows = Seq(
-          Some(keys.rows),
+          Some(math.max(keys.rows, withExtremes(join.keys, left, right))),
           Option.when(join.rightUnique)(keys.leftRows),
           Option.when(join.leftUnique)(keys.rightRows)
         ).flatten.min
-        Matches(rows, keys.leftMatched, keys.rightMatched, origin, Some(keys))
+        def matched(share: Double, side: PlanEstimate) =
+          if (rows <= keys.rows) share
+          else math.max(share, math.min(1.0, rows / math.max(1.0, side.rows.value)))
+        Matches(
+          rows,
+          matched(keys.leftMatched, left),
+          matched(keys.rightMatched, right),
+          origin,
+          Some(keys)
+        )
       } else {
         val rows = math.min(PlanEstimate.most, left.rows.value * right.rows.value)
         Matches(rows, 1.0, 1.0, inputs.worse(Origin.Default), None)
       }
     join.other.fold(all)(restricted(join, all, _, left, right))
   }
+
+  /**
+   * Rows that have the least or the largest value of their group: one a group at least, where the rest
+   * of the keys says which group is meant. 0 where no key asks for that.
+   */
+  private def withExtremes(
+      keys: Seq[JoinKeys.Pair],
+      left: PlanEstimate,
+      right: PlanEstimate
+  ): Double =
+    if (left.extremes.isEmpty && right.extremes.isEmpty) 0.0
+    else {
+      def asks(key: Expression, side: PlanEstimate) =
+        PlanEstimate.columnOf(key).exists(column => side.extremes(column.exprId))
+      val (extremes, group) =
+        keys.partition(pair => asks(pair.left, left) || asks(pair.right, right))
+      if (extremes.isEmpty || group.isEmpty) 0.0
+      else {
+        val found = JoinKeys(group, left, right)
+        math.min(found.common, found.rows)
+      }
+    }
 
   /** What a condition beside the keys leaves: pairs, and rows that are still in one of them. */
   private def restricted(
@@ -153,7 +184,8 @@ object JoinEstimator {
       padded = left.padded ++ right.padded,
       keyed =
         left.keyed ++ right.keyed ++ matches.keys.fold(Map.empty[Long, Seq[Attribute]])(_.keyed),
-      repeats = KeyDegrees.repeats(keys, left, right)
+      repeats = KeyDegrees.repeats(keys, left, right),
+      extremes = left.extremes ++ right.extremes
     ).withRows(
       Quantity(matches.rows, matches.origin),
       feared,

@@ -24,6 +24,7 @@ import org.apache.spark.sql.types.NumericType
  *   the columns that it is compared with, which determine all columns of that relation
  * @param repeats how often a row of a relation may occur here: see [[KeyDegrees]]. Of relations that
  *   are not named nothing is known
+ * @param extremes columns with the least or the largest value that a group has in some column
  */
 final case class PlanEstimate(
     rows: Quantity,
@@ -36,7 +37,8 @@ final case class PlanEstimate(
     sources: Map[Long, Double] = Map.empty,
     padded: Map[ExprId, Double] = Map.empty,
     keyed: Map[Long, Seq[Attribute]] = Map.empty,
-    repeats: Map[Long, Double] = Map.empty
+    repeats: Map[Long, Double] = Map.empty,
+    extremes: Set[ExprId] = Set.empty
 ) {
 
   require(!rows.value.isNaN && rows.value >= 0 && !rows.value.isInfinite, s"rows = ${rows.value}")

@@ -57,13 +57,20 @@ object JoinRegion {
     val relations: RelationSet = left.relations | right.relations
   }
 
-  /** The region whose topmost join or filter is `plan`; none where that is neither. */
-  def at(plan: LogicalPlan): Option[JoinRegion] = plan match {
-    case _: Join | _: Filter | Project(Columns(), _) =>
-      val barriers = new Barriers
-      Option.when(barriers.at(plan, isKept = true).isEmpty)(new Flattening(plan, barriers).region)
-    case _ => None
-  }
+  /**
+   * The region whose topmost join or filter is `plan`; none where that is neither.
+   *
+   * @param shared sub-plans that must stay as they are; see [[SharedPlans]]
+   */
+  def at(plan: LogicalPlan, shared: SharedPlans = SharedPlans.none): Option[JoinRegion] =
+    plan match {
+      case _: Join | _: Filter | Project(Columns(), _) =>
+        val barriers = new Barriers
+        Option.when(barriers.at(plan, isKept = true).isEmpty) {
+          new Flattening(plan, barriers, shared).region
+        }
+      case _ => None
+    }
 
   private object Columns {
     def unapply(list: Seq[NamedExpression]): Boolean = list.forall(_.isInstanceOf[Attribute])
@@ -76,7 +83,7 @@ object JoinRegion {
     if (sources.isEmpty) expression
     else expression.transform { case a: Attribute => sources.getOrElse(a.exprId, a) }
 
-  private final class Flattening(root: LogicalPlan, found: Barriers) {
+  private final class Flattening(root: LogicalPlan, found: Barriers, shared: SharedPlans) {
     private val relations = Seq.newBuilder[LogicalPlan]
     private val barriers = Seq.newBuilder[Reason]
     private val owner = mutable.HashMap.empty[ExprId, Int]
@@ -100,18 +107,23 @@ object JoinRegion {
     private def flatten(node: LogicalPlan, isKept: Boolean): (Shape, Sources) =
       found.at(node, isKept) match {
         case None => opened(node, isKept)
-        case Some(reason) =>
-          if (reason.isDefined) barriers += reason.get
-          relations += node
-          node.output.foreach(column => owner.update(column.exprId, count))
-          count += 1
-          (Leaf(count - 1), Map.empty)
+        case Some(reason) => closed(node, reason)
       }
+
+    private def closed(node: LogicalPlan, reason: Option[Reason]): (Shape, Sources) = {
+      if (reason.isDefined) barriers += reason.get
+      relations += node
+      node.output.foreach(column => owner.update(column.exprId, count))
+      count += 1
+      (Leaf(count - 1), Map.empty)
+    }
 
     private def opened(node: LogicalPlan, isKept: Boolean): (Shape, Sources) = node match {
       case Join(left, right, kind, condition, _) =>
         val (l, leftSources) = flatten(left, isKept && keepsLeft(kind))
-        val (r, rightSources) = flatten(right, isKept && keepsRight(kind))
+        val (r, rightSources) =
+          if (shared(right)) closed(right, Some(Reason.SharedSubplan))
+          else flatten(right, isKept && keepsRight(kind))
         val sources = leftSources ++ rightSources
         val conditions = conditionsOf(condition).map(resolved(_, sources))
         kind match {

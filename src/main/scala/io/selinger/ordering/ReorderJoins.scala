@@ -46,7 +46,8 @@ import org.apache.spark.sql.internal.SQLConf
  * of what an outer join returns, and columns computed below one that fills them with nulls bound the
  * region (see JoinRegion). Equalities of inner joins are transitive where nothing must come before
  * them, so each equivalence class gives a join one key, and null keys match nothing under any of them.
- * IN and EXISTS become joins by Spark's own rule, earlier than it would apply it.
+ * IN and EXISTS become joins by Spark's own rule, earlier than it would apply it; what several of them
+ * ask for alike stays as it is, so that Spark goes on to compute it once (SharedPlans).
  * Not done: cross products between relations that conditions connect; an inner join's conjunct as a
  * filter above an outer join.
  * Cost: planning O(pairs) up to ordering.maxPairs, then O(n³) up to a hundred relations, greedy beyond.
@@ -65,7 +66,8 @@ final class ReorderJoins(session: SparkSession)
 
   override protected def rewrite(plan: LogicalPlan): LogicalPlan = {
     KeyColumns.note(plan)
-    visit(subqueriesAsJoins(plan))
+    val joined = subqueriesAsJoins(plan)
+    visit(joined, SharedPlans.of(joined))
   }
 
   /**
@@ -87,17 +89,18 @@ final class ReorderJoins(session: SparkSession)
       if (takePart) rewritten else plan
     }
 
-  private def visit(plan: LogicalPlan): LogicalPlan = JoinRegion.at(plan) match {
-    case Some(region) if region.relations.size > 1 =>
-      val relations = region.relations.map(visit)
-      val renewed = replaced(region, relations)
-      if (relations.size > 2) reordered(renewed)
-      else {
-        renewed.barriers.headOption.foreach(declined(renewed, _))
-        renewed.root
-      }
-    case _ => plan.mapChildren(visit)
-  }
+  private def visit(plan: LogicalPlan, shared: SharedPlans): LogicalPlan =
+    JoinRegion.at(plan, shared) match {
+      case Some(region) if region.relations.size > 1 =>
+        val relations = region.relations.map(visit(_, shared))
+        val renewed = replaced(region, relations)
+        if (relations.size > 2) reordered(renewed)
+        else {
+          renewed.barriers.headOption.foreach(declined(renewed, _))
+          renewed.root
+        }
+      case _ => plan.mapChildren(visit(_, shared))
+    }
 
   /** The region over relations that were rewritten themselves. */
   private def replaced(region: JoinRegion, relations: Seq[LogicalPlan]): JoinRegion = {

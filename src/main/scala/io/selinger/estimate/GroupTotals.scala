@@ -1,0 +1,87 @@
+package io.selinger.estimate
+
+import io.selinger.stats.{ColumnStatistics, Quantiles}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate._
+
+/**
+ * How the counts, sums and averages of groups are spread, for conditions on them (HAVING): as a
+ * normal distribution, after the mean and the variance of what is added up. Groups have as many rows
+ * as they would if rows fell on them at random.
+ */
+private[estimate] object GroupTotals {
+
+  /**
+   * @param rows of an average group
+   * @param input what is grouped
+   */
+  def of(expression: Expression, rows: Double, input: PlanEstimate): Option[Quantiles] =
+    expression match {
+      case AggregateExpression(function, _, false, None, _) =>
+        function match {
+          // Nulls are not counted, but how many there are matters little here.
+          case _: Count => spread(rows, rows)
+          case Sum(value, _) => total(value, rows, input)
+          case Average(value, _) =>
+            momentsOf(value, input).flatMap(m => spread(m.mean, m.variance / rows))
+          case _ => None
+        }
+      // As Spark adds up decimals of few digits.
+      case MakeDecimal(
+            AggregateExpression(Sum(UnscaledValue(value), _), _, false, None, _),
+            _,
+            _,
+            _
+          ) =>
+        total(value, rows, input)
+      case _ => None
+    }
+
+  private final case class Moments(mean: Double, variance: Double)
+
+  private def total(value: Expression, rows: Double, input: PlanEstimate): Option[Quantiles] =
+    momentsOf(value, input).flatMap(m =>
+      spread(rows * m.mean, rows * m.variance + rows * m.mean * m.mean)
+    )
+
+  private def momentsOf(value: Expression, input: PlanEstimate): Option[Moments] =
+    input.column(value).flatMap(column => column.quantiles.flatMap(counted).orElse(even(column)))
+
+  private def counted(quantiles: Quantiles): Option[Moments] = {
+    val places = (0 until parts).map(i => quantiles.placeOf((i + 0.5) / parts))
+    Option.unless(places.exists(_.isInfinite)) {
+      val mean = places.sum / parts
+      Moments(mean, places.map(p => (p - mean) * (p - mean)).sum / parts)
+    }
+  }
+
+  private def even(column: ColumnStatistics): Option[Moments] =
+    for (low <- column.min; high <- column.max if !low.isInfinite && !high.isInfinite)
+      yield Moments((low + high) / 2, (high - low) * (high - low) / 12)
+
+  private def spread(mean: Double, variance: Double): Option[Quantiles] = {
+    val deviation = math.sqrt(variance)
+    if (deviation > 0 && !mean.isNaN && !deviation.isInfinite)
+      Quantiles.of(normal.map { case (z, share) => (mean + z * deviation, share, share) })
+    else None
+  }
+
+  private val parts = 50
+
+  // Of the standard normal distribution: a place, and the share of values below.
+  private val normal: Seq[(Double, Double)] = {
+    val upper = Seq(
+      0.5 -> 0.3085375,
+      1.0 -> 0.1586553,
+      1.5 -> 0.0668072,
+      2.0 -> 0.0227501,
+      2.5 -> 0.0062097,
+      3.0 -> 0.0013499,
+      3.5 -> 0.0002326,
+      4.5 -> 3.4e-6,
+      6.0 -> 1e-9
+    )
+    upper.reverse.map { case (z, above) => (-z, above) } ++ Seq(0.0 -> 0.5) ++
+      upper.map { case (z, above) => (z, 1.0 - above) }
+  }
+}

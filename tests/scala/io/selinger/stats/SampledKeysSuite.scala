@@ -107,6 +107,20 @@ class SampledKeysSuite extends AnyFunSuite {
     assert(gaps.determines(0, 1))
   }
 
+  test("values are no more than runs of equal ones") {
+    // Four lines an order, side by side; a fifth of them unknown; products at random.
+    val orders = (0 until 4000).map(i => if (i % 20 < 4) null else i / 4)
+    val products = (0 until 4000).map(i => (i * 31) % 50)
+    def beside(values: Seq[Any]) = (0 until 3999 by 3).flatMap(i => Seq(values(i), values(i + 1)))
+    val lines = Samples.keysBeside("l", Seq.fill(2)(IntegerType))(
+      orders -> beside(orders),
+      products -> beside(products)
+    )
+    assert(lines.changing(0).exists(share => math.abs(share - 0.25) < 0.02))
+    assert(lines.changing(1).exists(_ >= 1.0))
+    assert(longs("l", 1L to 100L).changing(0).isEmpty)
+  }
+
   test("rows in some order are not looked for elsewhere, unless they are all there") {
     val ordered = Samples.keys("l", Seq(LongType), ordered = Set(0))(Seq(1L))
     assert(!ordered.canMeet(0) && longs("l", Seq(1L)).canMeet(0))

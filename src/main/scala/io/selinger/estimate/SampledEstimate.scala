@@ -76,7 +76,12 @@ object SampledEstimate {
   ): Map[ExprId, ColumnStatistics] =
     sample.columns.foldLeft(input.columns) { case (columns, (id, summary)) =>
       val known = columns.getOrElse(id, ColumnStatistics())
-      val seen = merged(known, summary, input.rows.value, sample.covered)
+      val all = merged(known, summary, input.rows.value, sample.covered)
+      val keys = if (sample.complete) None else sample.keys.get(id)
+      val runs = keys.flatMap(key => key.rows.changing(key.column)).map { share =>
+        math.max(1.0, share * input.rows.value)
+      }
+      val seen = all.copy(distinct = (all.distinct ++ runs).minOption)
       if (!isTold(summary, sample)) columns
       else if (sample.counted(id)) columns.updated(id, seen.copy(distinct = known.distinct))
       else columns.updated(id, seen)

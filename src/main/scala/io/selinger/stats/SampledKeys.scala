@@ -67,6 +67,15 @@ final class SampledKeys private (
       _ => agree(column, other) || neighboursAgree(column, other)
     )
 
+  /**
+   * Share of rows whose value is not that of the row before, a null counting as a value: there are no
+   * more values than runs of equal ones. `None` where too few rows were sampled with the next one.
+   */
+  def changing(column: Int): Option[Double] =
+    neighbours.get(column).map(_.grouped(2).toSeq).filter(_.size >= SampledKeys.leastPairs).map {
+      pairs => (pairs.count(pair => pair.head != pair.last) + 1.0) / pairs.size
+    }
+
   /** Of a large relation no order is sampled twice, but its lines may lie side by side. */
   private def neighboursAgree(column: Int, other: Int): Boolean =
     (for (keys <- neighbours.get(column); values <- neighbours.get(other)) yield {
@@ -160,6 +169,9 @@ object SampledKeys {
 
   // Rows with a value that another row of the sample has as well.
   private val leastNeighbours = 30
+
+  // Neighbours of which a share is taken.
+  private val leastPairs = 100
 
   // Beyond chance (Cohen's kappa): what is meant to be one value may be null or late in places.
   private val leastAgreement = 0.9

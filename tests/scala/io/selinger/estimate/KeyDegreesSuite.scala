@@ -19,7 +19,8 @@ class KeyDegreesSuite extends AnyFunSuite {
       keys: IndexedSeq[Any],
       sampled: Int,
       seed: Int,
-      ordered: Set[Int] = Set.empty
+      ordered: Set[Int] = Set.empty,
+      covered: Double = 1.0
   ): Relation = {
     val present = keys.filter(_ != null)
     val known = Estimates.counted(
@@ -28,9 +29,23 @@ class KeyDegreesSuite extends AnyFunSuite {
         .evenly(0, 1e6, nulls = 1.0 - present.size.toDouble / keys.size)
         .copy(distinct = Some(present.distinct.size.toDouble))
     )
-    val seen = new Random(seed).shuffle(keys).take(sampled)
+    // One at a random place in each of as many parts, as rows of files are sampled.
+    val random = new Random(seed)
+    val seen = (0 until sampled).map { i =>
+      val (from, to) = (keys.size.toLong * i / sampled, keys.size.toLong * (i + 1) / sampled)
+      keys(from.toInt + random.nextInt((to - from).toInt))
+    }
+    val beside = (0 until keys.size - 1 by math.max(1, keys.size / 1000)).flatMap(i =>
+      Seq(keys(i), keys(i + 1))
+    )
     val complete = seen.size == keys.size
-    val rows = Samples.keys(s"sample $seed", Seq(IntegerType), complete, ordered)(seen)
+    val rows = Samples.keysBeside(
+      s"sample $seed",
+      Seq(IntegerType),
+      complete,
+      ordered,
+      Some((keys.size * covered).toLong)
+    )(seen -> beside)
     val sample = SampledRelation(
       applied = Nil,
       groups = Seq(SampledGroup(seen.size, seen.size)),
@@ -78,6 +93,22 @@ class KeyDegreesSuite extends AnyFunSuite {
     val found = feared(join(facts.plan, few.plan, facts.a, few.a), facts, few)
     // A hundredth of the rows, and room for chance.
     assert(found >= 1000 && found < 3000, found)
+  }
+
+  test("rows of one key that lie side by side are feared, though no two of them were sampled") {
+    val runs = Random.shuffle((0 until 20000).toIndexedSeq).flatMap(Seq.fill(5)(_))
+    val (facts, dims) =
+      (relation(keys(50000, 14)(_.nextInt(20000)), 5000, 14), relation(runs, 10000, 15))
+    assert(feared(join(facts.plan, dims.plan, facts.a, dims.a), facts, dims) >= 250000)
+  }
+
+  test("one part of a relation says nothing of the others") {
+    val facts = relation(keys(10000, 16)(_.nextInt(2000)), 1000, 16, covered = 0.1)
+    val dims = relation(0 until 2000, 2000, 17)
+    val other = relation(keys(10000, 18)(_.nextInt(2000)), 1000, 18, covered = 0.1)
+    assert(feared(join(facts.plan, other.plan, facts.a, other.a), facts, other) == 1e8)
+    // Of the other side all is known.
+    assert(feared(join(facts.plan, dims.plan, facts.a, dims.a), facts, dims) == 10000)
   }
 
   test("a heavy key is feared") {

@@ -17,12 +17,17 @@ object Samples {
   ): SampledKeys =
     keysBeside(source, kinds, complete, ordered)(columns.map(_ -> Nil): _*)
 
-  /** The same, each column with values of rows side by side, in pairs one after the other. */
+  /**
+   * The same, each column with values of rows side by side, in pairs one after the other.
+   *
+   * @param covered rows that the sample was spread over; just these if not given
+   */
   def keysBeside(
       source: String,
       kinds: Seq[DataType],
       complete: Boolean = false,
-      ordered: Set[Int] = Set.empty
+      ordered: Set[Int] = Set.empty,
+      covered: Option[Long] = None
   )(
       columns: (Seq[Any], Seq[Any])*
   ): SampledKeys = {
@@ -32,7 +37,7 @@ object Samples {
         ColumnSample(Seq(values.toIndexedSeq), neighbours.toIndexedSeq)
       }.toIndexedSeq,
       Seq(rows),
-      rows.toLong
+      covered.getOrElse(rows.toLong)
     )
     SampledKeys.of(
       source,

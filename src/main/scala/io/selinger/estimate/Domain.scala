@@ -51,4 +51,12 @@ object Domain {
  * @param column of the relation
  * @param relation the estimate of just the rows that the sample is of
  */
-final case class KeySample(key: SampledKey, column: Attribute, relation: PlanEstimate)
+final case class KeySample(key: SampledKey, column: Attribute, relation: PlanEstimate) {
+
+  /** The relation, by [[Domain.relation]]: aliases of one table may share its sampled rows. */
+  def origin: Option[Long] = relation.domains.get(column.exprId).map(_.relation)
+
+  /** Whether this is another column of the same rows. */
+  def isBeside(other: KeySample): Boolean =
+    (key.rows eq other.key.rows) && origin == other.origin
+}

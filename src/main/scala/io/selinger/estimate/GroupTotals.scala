@@ -19,8 +19,7 @@ private[estimate] object GroupTotals {
     expression match {
       case AggregateExpression(function, _, false, None, _) =>
         function match {
-          // Nulls are not counted, but how many there are matters little here.
-          case _: Count => spread(rows, rows)
+          case Count(Seq(value)) => counts(present(value, rows, input))
           case Sum(value, _) => total(value, rows, input)
           case Average(value, _) =>
             momentsOf(value, input).flatMap(m => spread(m.mean, m.variance / rows))
@@ -39,10 +38,24 @@ private[estimate] object GroupTotals {
 
   private final case class Moments(mean: Double, variance: Double)
 
-  private def total(value: Expression, rows: Double, input: PlanEstimate): Option[Quantiles] =
+  /** A group has a row at least, so that few are not spread as the normal distribution is. */
+  private def counts(rows: Double): Option[Quantiles] =
+    if (rows < leastCounted) None else spread(rows, rows)
+
+  private def total(value: Expression, rows: Double, input: PlanEstimate): Option[Quantiles] = {
+    val counted = present(value, rows, input)
     momentsOf(value, input).flatMap(m =>
-      spread(rows * m.mean, rows * m.variance + rows * m.mean * m.mean)
+      spread(counted * m.mean, counted * m.variance + counted * m.mean * m.mean)
     )
+  }
+
+  /** Nulls are neither counted nor added. */
+  private def present(value: Expression, rows: Double, input: PlanEstimate): Double = {
+    val nulls = input.column(value).flatMap(_.nullFraction).getOrElse(0.0)
+    val padded =
+      value.references.toSeq.flatMap(c => input.padded.get(c.exprId)).maxOption.getOrElse(0.0)
+    rows * math.max(0.0, 1.0 - math.max(nulls, padded))
+  }
 
   private def momentsOf(value: Expression, input: PlanEstimate): Option[Moments] =
     input.column(value).flatMap(column => column.quantiles.flatMap(counted).orElse(even(column)))
@@ -67,6 +80,7 @@ private[estimate] object GroupTotals {
   }
 
   private val parts = 50
+  private val leastCounted = 5.0
 
   // Of the standard normal distribution: a place, and the share of values below.
   private val normal: Seq[(Double, Double)] = {

@@ -182,8 +182,8 @@ object JoinEstimator {
       domains = joinedDomains(matches, left, right),
       sources = keptLeft.sources ++ keptRight.sources,
       padded = left.padded ++ right.padded,
-      keyed =
-        left.keyed ++ right.keyed ++ matches.keys.fold(Map.empty[Long, Seq[Attribute]])(_.keyed),
+      keyed = left.keyed ++ right.keyed ++
+        matches.keys.fold(Map.empty[Long, Seq[Attribute]])(k => k.keyedLeft ++ k.keyedRight),
       repeats = KeyDegrees.repeats(keys, left, right),
       extremes = left.extremes ++ right.extremes
     ).withRows(
@@ -307,6 +307,10 @@ object JoinEstimator {
       .copy(
         columns = columns,
         sources = pairs.sources ++ preserved.flatMap(_.sources),
+        // What returns without a partner is not determined by the partner's key, which is null.
+        keyed = left.keyed ++ right.keyed ++ matches.keys
+          .filterNot(_ => keepLeft && keepRight)
+          .fold(Map.empty[Long, Seq[Attribute]])(k => if (keepLeft) k.keyedRight else k.keyedLeft),
         padded = pairs.padded ++ padded
       )
       .withRows(

@@ -52,35 +52,26 @@ final case class JoinKeys private (
   private def identify(pick: Pair => Expression, side: PlanEstimate): Boolean = {
     val domains = pairs.map(pair => side.domain(pick(pair)))
     domains.exists(_.forall(domain => domain.values.isEmpty || domain.isKey)) ||
-    identified(domains.flatten).nonEmpty
+    domains.flatten.groupBy(_.relation).values.exists { keys =>
+      keys.size > 1 && keys.flatMap(_.values).product >= Domain.keyShare * keys.head.rows
+    }
   }
 
-  /** The relations of which these are all columns of a key. */
-  private def identified(domains: Seq[Domain]): Seq[Long] =
-    domains.groupBy(_.relation).collect {
-      case (relation, keys)
-          if keys.exists(_.isKey) ||
-            keys.size > 1 && keys.flatMap(_.values).product >= Domain.keyShare * keys.head.rows =>
-        relation
-    }.toSeq
-
-  /** Relations of either side of which a row of the other finds one row at most: see [[PlanEstimate]]. */
-  def keyed: Map[Long, Seq[Attribute]] =
-    keyedBy(_.right, right, _.left) ++ keyedBy(_.left, left, _.right)
+  /** Relations of each side of which a row of the other finds one row at most: see [[PlanEstimate]]. */
+  def keyedLeft: Map[Long, Seq[Attribute]] = keyedBy(_.left, left, _.right)
+  def keyedRight: Map[Long, Seq[Attribute]] = keyedBy(_.right, right, _.left)
 
   private def keyedBy(
       own: Pair => Expression,
       side: PlanEstimate,
       others: Pair => Expression
   ): Map[Long, Seq[Attribute]] = {
-    val domains = pairs.map(pair => side.domain(own(pair)))
-    identified(domains.flatten).flatMap { relation =>
-      val compared = pairs.zip(domains).collect {
-        case (pair, Some(domain)) if domain.relation == relation =>
-          PlanEstimate.columnOf(others(pair))
-      }
-      Option.when(compared.forall(_.isDefined))(relation -> compared.flatten)
-    }.toMap
+    val found = for {
+      pair <- pairs
+      domain <- side.domain(own(pair)) if domain.isKey
+      compared <- PlanEstimate.columnOf(others(pair))
+    } yield domain.relation -> Seq(compared)
+    found.toMap
   }
 
   private val leftShare = inside(_.left, left, overlaps.map(_.left))

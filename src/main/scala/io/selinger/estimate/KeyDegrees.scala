@@ -1,6 +1,6 @@
 package io.selinger.estimate
 
-import io.selinger.stats.SampledShare
+import io.selinger.stats.{SampledKeys, SampledShare}
 import org.apache.spark.sql.catalyst.expressions.Expression
 
 /**
@@ -18,7 +18,8 @@ private[estimate] object KeyDegrees {
   // Fewer sampled rows say nothing of the others.
   private val leastRows = 30
 
-  // Pairs of equal keys that may exist where none was found: once in ten thousand times (Poisson).
+  // Pairs of equal keys that may exist where none was found: of rows at random, once in ten thousand
+  // times (Poisson).
   private val unseenPairs = 9.0
 
   /**
@@ -73,26 +74,44 @@ private[estimate] object KeyDegrees {
   private def among(keys: Seq[Expression], side: PlanEstimate, count: Double): Option[Double] =
     of(keys, side) { (columns, often) =>
       val rows = columns.head.key.rows
-      val relation = columns.head.relation.high
       val most = rows.counts(columns.map(_.key.column)).ofMostFrequent(count)
       if (rows.complete) Some(often * most)
       else
-        Option.when(rows.rows >= leastRows) {
-          often * relation * SampledShare.upper(most / rows.rows, rows.rows)
-        }
+        for (all <- relationRows(columns.head) if rows.rows >= leastRows && isSpread(rows, all))
+          yield {
+            val found = most / rows.rows
+            val share = SampledShare.upper(found, rows.rows, rows.groups, rows.covered / all)
+            often * columns.head.relation.high * share
+          }
     }
 
-  /** Rows with the key of an average row, where the whole relation's sample has each key once. */
+  /**
+   * Rows with the key of an average row, where the whole relation's sample has each key once. Sampled
+   * rows lie apart, so that rows of one key that lie side by side show in the neighbours only.
+   */
   private def beside(keys: Seq[Expression], side: PlanEstimate): Option[Double] =
     of(keys, side) { (columns, often) =>
       val whole = columns.head.key.rows.whole
-      val (values, _) = whole.counts(columns.map(_.key.column)).distinct
-      val all = keys.flatMap(side.domain).map(_.rows).max
-      Option.when(values == whole.rows && values >= leastRows) {
-        val others = if (whole.complete) 0.0 else unseenPairs * 2.0 * all / values / values
-        often * (1.0 + others)
-      }
+      val places = columns.map(_.key.column)
+      val (values, _) = whole.counts(places).distinct
+      if (values != whole.rows || values < leastRows) None
+      else if (whole.complete) Some(often)
+      else
+        for {
+          all <- relationRows(columns.head) if isSpread(whole, all)
+          changing <- places.flatMap(whole.changing).maxOption
+        } yield {
+          val unseen = unseenPairs * 2.0 * all / values / values
+          often * math.max(1.0 + unseen, 1.0 / changing)
+        }
     }
+
+  private def relationRows(sample: KeySample): Option[Double] =
+    sample.relation.domains.get(sample.column.exprId).map(domain => math.max(1.0, domain.rows))
+
+  /** Whether the sample is from so many places that other places are like them. */
+  private def isSpread(rows: SampledKeys, all: Double): Boolean =
+    rows.groups >= SampledShare.leastGroups || rows.covered >= 0.5 * all
 
   /**
    * The least over all of the keys in one sample together, and over each alone. Rows of a sample that
@@ -103,14 +122,14 @@ private[estimate] object KeyDegrees {
   ): Option[Double] = {
     val known = keys.flatMap { key =>
       for {
-        domain <- side.domain(key)
-        sample <- domain.sample
-        often <- side.repeats.get(domain.relation)
+        sample <- side.domain(key).flatMap(_.sample)
+        // A joined key has the sample of the side that has it more often, which counts as often.
+        often <- sample.origin.flatMap(side.repeats.get)
         if sample.key.canMeet
       } yield (sample, often)
     }
     val together = known
-      .groupBy { case (sample, _) => sample.key.rows }
+      .groupBy { case (sample, _) => (sample.origin, sample.key.rows) }
       .valuesIterator
       .filter(_.size > 1)
       .map(columns => rows(columns.map(_._1), columns.head._2))

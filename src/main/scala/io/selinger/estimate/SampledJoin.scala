@@ -50,7 +50,7 @@ private[estimate] object SampledJoin {
   def together(keys: Seq[Expression], side: PlanEstimate): Option[Seq[KeySample]] = {
     val samples = keys.map(sampled(_, side))
     Option.when(keys.nonEmpty && samples.forall(_.isDefined))(samples.flatten)
-      .filter(_.map(_.key.rows).distinct.size == 1)
+      .filter(found => found.forall(_.isBeside(found.head)))
   }
 
   /** Columns of which all rows with one value have one value of each of `keys`. */
@@ -59,7 +59,7 @@ private[estimate] object SampledJoin {
       val rows = found.head.key.rows
       side.domains.iterator.collect {
         case (id, Domain(_, _, _, Some(sample), _, _))
-            if (sample.key.rows eq rows) && found.forall(other =>
+            if sample.isBeside(found.head) && found.forall(other =>
               other.key.column != sample.key.column &&
                 rows.determines(sample.key.column, other.key.column)
             ) =>
@@ -84,12 +84,15 @@ private[estimate] object SampledJoin {
     }
     val expected = found.possible * share(columns)
     val correction = factor(found, expected)
-    if (columns.size == 1 || correction >= 1.0) correction
+    if (columns.size == 1 || correction > decisive) correction
     else {
       val independent = found.possible * columns.map(column => share(Seq(column))).product
       if (agrees(found, independent)) math.min(correction, independent / expected) else correction
     }
   }
+
+  // Ten times as many pairs were expected as there may be: hardly a chance of sampling.
+  private val decisive = 0.1
 
   /**
    * Whether that is about as many pairs as were found. Formulas take combinations of keys for

@@ -12,7 +12,7 @@ import scala.annotation.tailrec
  *   - up to `mostLinear` relations, the best trees that keep a good linear order, and that of each of
  *     the other two ([[Linearization]], [[LinearSearch]]),
  * and improved part by part ([[TreeRefinement]]) while there is time. So no result costs more than the
- * greedy order or the order written. Beyond `mostFull` relations these searches, the greedy one too,
+ * greedy order or the order written. Of many relations or joins (`isFull`) these searches, the greedy one too,
  * go by [[RoughTrees]], and what they find is costed in full. The same graph and costs give the same tree unless time runs
  * out.
  *
@@ -79,7 +79,7 @@ final class JoinEnumerator(
         .improved(tree)
     @tailrec def again(tree: JoinTree, rounds: Int): JoinTree = {
       val next = reordered(rearranged(tree))
-      if (rounds == 0 || (next eq tree)) tree else again(refined(next), rounds - 1)
+      if (rounds == 0 || (next eq tree)) next else again(refined(next), rounds - 1)
     }
     val first = refined(tree)
     if (isFull) again(first, improvingRounds) else first

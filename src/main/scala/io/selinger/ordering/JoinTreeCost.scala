@@ -180,7 +180,7 @@ final class JoinTreeCost(
       HashTable.bytes(rows, tree.rowBytes, keyBytes, packed)
 
     val (leftSide, rightSide) = (side(left), side(right))
-    if (types.isEmpty) product(leftSide, rightSide)
+    if (types.isEmpty) product(left, right)
     else {
       val pairs =
         if (onlyKeys && how.kind == JoinKind.Inner) result.rows.value
@@ -257,9 +257,14 @@ final class JoinTreeCost(
   private def pairsOf(left: JoinTree, right: JoinTree, how: Connection): Double =
     JoinEstimator.pairs(comparisons(left, right, how)._1, left.estimate, right.estimate)
 
-  /** Every pair of rows is looked at. */
-  private def product(left: JoinSide, right: JoinSide): Double =
-    cost.output(left.rows * right.rows, 0.0)
+  /**
+   * Every pair of rows is looked at. Where the rows of a side are doubtful, a product of what is hoped
+   * for would be the cheapest join of all, and the worst if they are more.
+   */
+  private def product(left: JoinTree, right: JoinTree): Double = {
+    def rows(tree: JoinTree) = math.sqrt(tree.estimate.rows.value * tree.estimate.high)
+    cost.output(math.min(PlanEstimate.most, rows(left) * rows(right)), 0.0)
+  }
 }
 
 object JoinTreeCost {

@@ -26,6 +26,8 @@ import scala.util.hashing.byteswap64
  * @param neighbours hashes of values in pairs of rows next to each other, nulls as zero, by the
  *   column's place
  * @param all the same of all rows of the sample, where predicates have left only some of them
+ * @param groups row groups that the sample is from
+ * @param covered rows that it was spread over
  */
 final class SampledKeys private (
     val source: String,
@@ -36,7 +38,9 @@ final class SampledKeys private (
     ordered: Set[Int],
     val complete: Boolean,
     neighbours: Map[Int, Array[Int]],
-    all: Option[SampledKeys]
+    all: Option[SampledKeys],
+    val groups: Int,
+    val covered: Long
 ) {
 
   /** The same of all rows of the sample, whatever predicates have left of them. */
@@ -214,7 +218,9 @@ object SampledKeys {
       read.keys.map(column =>
         column -> sample.columns(column).neighbours.map(hashOf).toArray
       ).toMap,
-      Option.when(partial)(everything)
+      Option.when(partial)(everything),
+      sample.sizes.count(_ > 0),
+      sample.covered
     )
   }
 

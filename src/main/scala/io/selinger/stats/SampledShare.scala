@@ -20,7 +20,7 @@ object SampledShare {
   private val leastAlike = 0.05
 
   /** Fewer row groups say nothing of the others. */
-  private val leastGroups = 4
+  val leastGroups: Int = 4
 
   /**
    * The expected share, never zero. Formulas count as one match in as many rows as they expect one
@@ -79,8 +79,18 @@ object SampledShare {
     }
   }
 
-  /** The same of rows at random places, of which these count half: other rows are like them. */
-  def upper(share: Double, rows: Int): Double = wilson(math.min(1.0, share), rows / 2.0)
+  /** The same of rows of which no more is known than from how many row groups they are. */
+  def upper(share: Double, rows: Int, groups: Int, covered: Double): Double = {
+    val found = math.min(1.0, share)
+    val outside =
+      if (groups < leastGroups) 1.0
+      else {
+        val effect = 1.0 + (rows.toDouble / groups - 1.0) * leastAlike
+        wilson(found, rows / math.max(2.0, effect))
+      }
+    val known = math.max(0.0, math.min(1.0, covered))
+    math.min(1.0, known * wilson(found, rows / 2.0) + (1.0 - known) * outside)
+  }
 
   /** Upper end of Wilson's score interval: "Probable Inference", JASA 1927. */
   private[stats] def wilson(share: Double, rows: Double): Double = {

@@ -9,12 +9,13 @@ import scala.annotation.tailrec
  * ([[ExactSearch]]). Beyond, or after half of the time, the cheapest is taken of
  *   - the order written,
  *   - the greedy order ([[GreedySearch]]),
- *   - up to `mostLinear` relations, the best trees that keep a good linear order, and that of each of
- *     the other two ([[Linearization]], [[LinearSearch]]),
- * and improved part by part ([[TreeRefinement]]) while there is time. So no result costs more than the
- * greedy order or the order written. Of many relations or joins (`isFull`) these searches, the greedy one too,
- * go by [[RoughTrees]], and what they find is costed in full. The same graph and costs give the same tree unless time runs
- * out.
+ *   - up to `mostLinear` relations, the best trees that keep a good linear order, of several, and that
+ *     of each of the other two ([[Linearization]], [[LinearSearch]]),
+ * and improved part by part ([[TreeRefinement]]), by moving subtrees ([[SubtreeMoves]]) and by its own
+ * linear order, while there is time. So no result costs more than the greedy order or the order
+ * written. Where relations or joins are many (not `isFull`) these searches, the greedy one too, go by
+ * [[RoughTrees]], what they find is costed in full, and no subtree is moved. The same graph and costs
+ * give the same tree unless time runs out.
  *
  * @param written the order written, which must be a valid one
  * @param used share of the time that is used up

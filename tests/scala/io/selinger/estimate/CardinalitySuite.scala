@@ -312,6 +312,25 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(groups(lines.b, customers.b) > 900)
   }
 
+  test("rows without a partner are not determined by its key, nor are lines by a part of theirs") {
+    val customers = counted(10000, a = evenly(0, 9999), b = evenly(0, 4999))
+    val orders = counted(100, a = evenly(0, 99), b = evenly(0, 99))
+    def groups(kind: JoinType): Double = {
+      val key = Some(customers.a === orders.a)
+      val joined = Join(customers.plan, orders.plan, kind, key, JoinHint.NONE)
+      val grouped = joined.groupBy(customers.b, orders.a)()
+      Estimates.estimate(grouped, customers, orders).get.rows.value
+    }
+    assert(groups(LeftOuter) >= 4000 && groups(FullOuter) >= 4000)
+    assert(groups(Inner) <= 100)
+    // Ten thousand pairs of columns with a hundred values each need not be all different.
+    val lines = counted(10000, a = evenly(0, 99), b = evenly(0, 99))
+    val other = counted(10000, a = evenly(0, 99), b = evenly(0, 99))
+    val both = Some(lines.a === other.a && lines.b === other.b)
+    val pairs = Join(lines.plan, other.plan, Inner, both, JoinHint.NONE)
+    assert(Estimates.estimate(pairs, lines, other).get.keyed.isEmpty)
+  }
+
   test("counts, sums and averages of groups lie about their means") {
     val (count, total, mean) = (count1().as("n"), sum(fact.b).as("t"), avg(fact.b).as("m"))
     val groups = fact.plan.groupBy(fact.a)(fact.a, count, total, mean)

@@ -18,6 +18,19 @@ import scala.collection.immutable.ArraySeq
  */
 final case class FrequentCounts(counts: Seq[(Any, Long)], rest: Long)
 
+object FrequentCounts {
+
+  /** From what a sketch has kept: items with bounds of how often each occurred. */
+  def of(items: Seq[(Any, Long, Long)]): FrequentCounts = {
+    val sure = items.collect { case (item, least, _) if least > 0 => (item, least) }
+    val sorted = ColumnSketch.sortedCounts(sure)
+    val kept = sorted.take(ColumnSketch.mostFrequent)
+    // What the sketch has forgotten had at most as many as it is in doubt of each.
+    val forgotten = items.headOption.fold(0L) { case (_, least, most) => most - least }
+    FrequentCounts(kept, sorted.drop(kept.size).headOption.fold(0L)(_._2).max(forgotten))
+  }
+}
+
 /**
  * Some rows of a column.
  *

@@ -167,29 +167,45 @@ class SampledJoinSuite extends AnyFunSuite {
     assert(ordersLeft(plan.output(2)) > 1500)
   }
 
-  test("combinations of columns that depend on each other are those of the sample") {
-    val plan = LocalRelation(
-      AttributeReference("city", IntegerType)(),
-      AttributeReference("country", IntegerType)()
-    )
-    val cities = Seq.fill(5000)(1 + random.nextInt(400))
-    val countries = cities.map(_ % 20)
-    val keys = Samples.keys("c", Seq(IntegerType, IntegerType))(cities, countries)
+  private def places(): LocalRelation = LocalRelation(
+    AttributeReference("city", IntegerType)(),
+    AttributeReference("country", IntegerType)()
+  )
+
+  // Twenty cities a country.
+  private val cities = Seq.fill(5000)(1 + random.nextInt(400))
+  private val placeKeys =
+    Samples.keys("c", Seq(IntegerType, IntegerType))(cities, cities.map(_ % 20))
+
+  private def unsampled(plan: LocalRelation): PlanEstimate = {
     val columns = plan.output.map(_.exprId).zip(Seq(400.0, 20.0)).map { case (id, values) =>
       id -> ColumnStatistics(distinct = Some(values))
     }
-    val base = PlanEstimate.exactly(1e6, Origin.Exact, columns.toMap).asRelation(plan.output)
-    val sample = SampledRelation(
-      Nil,
-      Nil,
-      1.0,
-      complete = false,
-      0.0,
-      Map.empty,
-      plan.output.zipWithIndex.map { case (c, i) => c.exprId -> SampledKey(keys, i) }.toMap
+    PlanEstimate.exactly(1e6, Origin.Exact, columns.toMap).asRelation(plan.output)
+  }
+
+  private def withSample(plan: LocalRelation): PlanEstimate = {
+    val keys = plan.output.zipWithIndex.map { case (c, i) => c.exprId -> SampledKey(placeKeys, i) }
+    val sample =
+      SampledRelation(Nil, Nil, 1.0, complete = false, 0.0, Map.empty, keys.toMap)
+    SampledEstimate.of(unsampled(plan), sample, plan.output)
+  }
+
+  test("combinations of columns that depend on each other are those of the sample") {
+    val plan = places()
+    assert(Combinations.of(plan.output, withSample(plan)).count == 400)
+    assert(Combinations.of(plan.output, unsampled(plan)).count > 1000)
+  }
+
+  test("the city of one alias says nothing of the country of another that shares its sample") {
+    val (home, work) = (places(), places())
+    val (one, other) = (withSample(home), withSample(work))
+    val both = PlanEstimate.exactly(1e6, Origin.Exact, one.columns ++ other.columns).copy(
+      domains = one.domains ++ other.domains,
+      sources = one.sources ++ other.sources
     )
-    val known = SampledEstimate.of(base, sample, plan.output)
-    assert(Combinations.of(plan.output, known).count == 400)
-    assert(Combinations.of(plan.output, base).count > 1000)
+    assert(Combinations.of(Seq(home.output.head, work.output.last), both).count > 7000)
+    assert(SampledJoin.together(Seq(home.output.head, work.output.last), both).isEmpty)
+    assert(SampledJoin.determining(Seq(work.output.last), both) == Set(work.output.head.exprId))
   }
 }

@@ -32,18 +32,16 @@ object Samples {
       columns: (Seq[Any], Seq[Any])*
   ): SampledKeys = {
     val rows = columns.map(_._1.size).maxOption.getOrElse(0)
-    val sample = RelationSample(
-      columns.map { case (values, neighbours) =>
-        ColumnSample(Seq(values.toIndexedSeq), neighbours.toIndexedSeq)
-      }.toIndexedSeq,
-      Seq(rows),
-      covered.getOrElse(rows.toLong)
-    )
+    val sampled = columns.map { case (values, neighbours) =>
+      ColumnSample(Seq(values.toIndexedSeq), neighbours.toIndexedSeq)
+    }.toIndexedSeq
+    val hashed = sampled.zip(kinds).zipWithIndex.flatMap { case ((column, kind), i) =>
+      HashedColumn.of(column, kind).map(i -> _)
+    }
     SampledKeys.of(
       source,
-      sample,
-      sample.all,
-      kinds.zipWithIndex.map { case (kind, i) => i -> kind }.toMap,
+      RelationSample(sampled, Seq(rows), covered.getOrElse(rows.toLong)),
+      hashed.toMap,
       ordered,
       complete
     )

@@ -59,6 +59,10 @@ final case class RelationSample(columns: IndexedSeq[ColumnSample], sizes: Seq[In
   /** Places of all rows, by row group. */
   val all: Seq[IndexedSeq[Int]] = sizes.map(0 until _)
 
+  /** Places in the whole sample of rows that are given by row group. */
+  def placesOf(left: Seq[IndexedSeq[Int]]): Array[Int] =
+    left.zip(sizes.scanLeft(0)(_ + _)).flatMap { case (rows, start) => rows.map(_ + start) }.toArray
+
   /**
    * Evaluates `predicates`, bound to the columns by [[BoundReference]]s, one on the rows that the
    * former ones left, just as a scan does. A predicate that raises for any row is left out: whether

@@ -253,36 +253,62 @@ object SampleStatistics {
       deadline: Long
   ): SampleResult = {
     def placesOf(i: Int) = key.predicates(i).collect { case bound: BoundReference => bound.ordinal }
-    def facts(i: Int) = SampleStore.facts(key, answer, sample, i, limits)
     val possible =
       key.predicates.indices.filter(i => placesOf(i).forall(answer.usable.contains))
-    val evaluation = Option
+    val whole = unfiltered(question, key, answer, sample, limits)
+    Option
       .when(possible.nonEmpty)(sample.evaluate(possible.map(key.predicates(_)), deadline))
       // Where only null tests could be evaluated, the footers' counts say more.
       .filterNot(_.applied.forall(i => question.isCounted(question.predicatesAsked(possible(i)))))
-    val applied = evaluation.toSeq.flatMap(_.applied).map(possible(_))
-    val kinds = answer.usable.iterator.map(i => i -> question.columns(i).dataType).toMap
-    val exact = isComplete(question, sample.rows)
-    SampleResult(
-      applied,
-      evaluation.fold(sample.sizes.map(size => SampledGroup(size, size)))(_.groups),
-      sample.covered,
-      applied.flatMap(placesOf).distinct.map(facts(_).alike).maxOption.getOrElse(0.0),
-      answer.usable.iterator
-        .map { i =>
-          val summary = evaluation.fold(facts(i).summary)(_.columns(i))
-          i -> summary.copy(alike = facts(i).alike)
-        }
-        .toMap,
-      SampledKeys.of(
-        key.groups,
-        sample,
-        evaluation.fold(sample.all)(_.left),
-        kinds,
-        kinds.keySet.filter(facts(_).alike > mostAlike),
-        exact
+      .fold(whole) { evaluation =>
+        val applied = evaluation.applied.map(possible(_))
+        SampleResult(
+          applied,
+          evaluation.groups,
+          sample.covered,
+          applied.flatMap(placesOf).distinct.map(whole.columns(_).alike).maxOption.getOrElse(0.0),
+          whole.columns.map { case (i, column) =>
+            i -> evaluation.columns(i).copy(alike = column.alike)
+          },
+          whole.keys.only(sample.placesOf(evaluation.left))
+        )
+      }
+  }
+
+  /** What the sample says of the relation under no predicates. */
+  private def unfiltered(
+      question: Question,
+      key: SampleQuestion,
+      answer: SampleAnswer,
+      sample: RelationSample,
+      limits: SampleLimits
+  ): SampleResult = {
+    val alone = key.copy(predicates = Nil)
+    def result = {
+      val facts =
+        answer.usable.iterator.map(i => i -> SampleStore.facts(key, answer, sample, i, limits)).toMap
+      SampleResult(
+        Nil,
+        sample.sizes.map(size => SampledGroup(size, size)),
+        sample.covered,
+        0.0,
+        facts.map { case (i, column) => i -> column.summary.copy(alike = column.alike) },
+        SampledKeys.of(
+          key.groups,
+          sample,
+          facts.collect { case (i, ColumnFacts(_, _, Some(hashed))) => i -> hashed },
+          facts.collect { case (i, column) if column.alike > mostAlike => i }.toSet,
+          isComplete(question, sample.rows)
+        )
       )
-    )
+    }
+    if (answer.complete) {
+      SampleStore.known(alone, limits).getOrElse {
+        val found = result
+        SampleStore.keep(alone, found, limits)
+        found
+      }
+    } else result
   }
 
   private def isComplete(question: Question, rows: Int): Boolean =

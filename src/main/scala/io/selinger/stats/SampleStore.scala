@@ -15,8 +15,17 @@ import scala.util.control.NonFatal
  * What follows from all sampled values of a column.
  *
  * @param alike how much the values of a row group are alike, 0 to 1
+ * @param hashed where rows can be compared by them
  */
-final case class ColumnFacts(summary: ColumnSummary, alike: Double)
+final case class ColumnFacts(
+    summary: ColumnSummary,
+    alike: Double,
+    hashed: Option[HashedColumn]
+) {
+
+  /** Driver memory, in bytes. */
+  def bytes: Long = 400L + hashed.fold(0L)(_.bytes)
+}
 
 /**
  * What is asked of a sample.
@@ -87,22 +96,25 @@ object SampleStore {
   private final case class Task(file: FileVersion, requests: Seq[ChunkKey])
 
   private final case class Caches(maxBytes: Long) {
+    // Each segment has its own part of the weight, and one thread plans most queries.
     private def most(share: Double) =
-      CacheBuilder.newBuilder().maximumWeight((maxBytes * share).toLong)
+      CacheBuilder.newBuilder().concurrencyLevel(1).maximumWeight((maxBytes * share).toLong)
 
     // A column that cannot be sampled is remembered as none.
     val chunks: Cache[ChunkKey, Option[SampledChunk]] =
-      most(0.6)
+      most(0.5)
         .weigher((_: ChunkKey, chunk: Option[SampledChunk]) =>
           200 + chunk.fold(0L)(_.bytes).min(Int.MaxValue.toLong / 2).toInt
         )
         .build[ChunkKey, Option[SampledChunk]]()
 
     val facts: Cache[ColumnKey, ColumnFacts] =
-      CacheBuilder.newBuilder().maximumSize(if (maxBytes > 0) 1000L else 0L).build()
+      most(0.2)
+        .weigher((_: ColumnKey, facts: ColumnFacts) => facts.bytes.min(Int.MaxValue.toLong / 2).toInt)
+        .build[ColumnKey, ColumnFacts]()
 
     val results: Cache[SampleQuestion, SampleResult] =
-      most(0.4)
+      most(0.3)
         .weigher((_: SampleQuestion, result: SampleResult) =>
           2000 + result.columns.size * 400 + result.keys.bytes.min(Int.MaxValue.toLong / 2).toInt
         )
@@ -164,10 +176,14 @@ object SampleStore {
       i: Int,
       limits: SampleLimits
   ): ColumnFacts = {
-    def result = ColumnFacts(sample.columns(i).summary, sample.columns(i).alike)
+    val (name, kind) = question.columns(i)
+    def result = ColumnFacts(
+      sample.columns(i).summary,
+      sample.columns(i).alike,
+      HashedColumn.of(sample.columns(i), kind)
+    )
     if (!answer.complete) result
     else {
-      val (name, kind) = question.columns(i)
       val key = ColumnKey(question.groups, question.rows, name, kind)
       cachesOf(limits).facts.get(key, () => result)
     }

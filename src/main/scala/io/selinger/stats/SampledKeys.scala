@@ -8,36 +8,86 @@ import org.apache.spark.unsafe.types.UTF8String
 import scala.util.hashing.byteswap64
 
 /**
- * Columns of those sampled rows of a relation that predicates have left, row by row and as hashes:
- * what two samples need to be joined, and what tells how many combinations several columns have.
+ * Sampled values of a column as hashes of 32 bits, four bytes a value: among two samples of 10,000
+ * rows with no common value, one pair in forty joins would be taken for equal.
  *
- * Hashes have 32 bits, four bytes a value: among two samples of 10,000 rows with no common value,
- * one pair in forty joins would be taken for equal.
+ * @param kind values of one kind are equal if and only if their hashes are, up to collisions
+ * @param hashes by the row's place in the sample, nulls as zero
+ * @param nulls places of the rows without a value
+ * @param neighbours hashes of values in pairs of rows next to each other
+ */
+final case class HashedColumn(
+    kind: DataType,
+    hashes: Array[Int],
+    nulls: java.util.BitSet,
+    neighbours: Array[Int]
+) {
+
+  /** Driver memory, in bytes. */
+  def bytes: Long = 200L + 4L * (hashes.length + neighbours.length) + nulls.size / 8
+}
+
+object HashedColumn {
+
+  /** `None` where equal values may have different hashes. */
+  def of(column: ColumnSample, kind: DataType): Option[HashedColumn] = Option.when(isKey(kind)) {
+    val values = column.chunks.iterator.flatten.toArray
+    val absent = new java.util.BitSet(values.length)
+    values.indices.foreach(row => if (values(row) == null) absent.set(row))
+    HashedColumn(
+      widened(kind),
+      values.map(hashOf),
+      absent,
+      column.neighbours.iterator.map(hashOf).toArray
+    )
+  }
+
+  // Floating-point keys have several zeros and not-a-numbers, and are rare; collated texts are
+  // equal without being the same.
+  private def isKey(kind: DataType): Boolean = kind match {
+    case StringType | ByteType | ShortType | IntegerType | LongType | BooleanType => true
+    case DateType | TimestampType | TimestampNTZType | _: DecimalType => true
+    case _ => false
+  }
+
+  /** Whole numbers of all widths are one kind, for Spark widens them to compare them. */
+  private def widened(kind: DataType): DataType = kind match {
+    case ByteType | ShortType | IntegerType => LongType
+    case other => other
+  }
+
+  private def hashOf(value: Any): Int = value match {
+    case null => 0
+    case text: UTF8String => text.hashCode
+    case number: Byte => hashOf(number.toLong)
+    case number: Short => hashOf(number.toLong)
+    case number: Int => hashOf(number.toLong)
+    case number: Long => (byteswap64(number) >>> 32).toInt
+    case other => other.hashCode
+  }
+}
+
+/**
+ * Columns of those sampled rows of a relation that predicates have left, row by row: what two
+ * samples need to be joined, and what tells how many combinations several columns have.
  *
  * @param source the same for samples of the same rows
  * @param places of the rows within their sample; a relation is compared with itself between rows
  *   of even and of odd places, since a sampled row is no evidence of another one like it
- * @param columns hashes by the column's place
- * @param nulls whether the row's value is null, by the column's place
- * @param kinds values of one kind are equal if and only if their hashes are, up to collisions
+ * @param columns of the whole sample, by the column's place
  * @param ordered columns whose rows are in some order: two samples of such columns meet, or do not,
  *   by chance of where they were taken
  * @param complete whether these are all rows of the relation
- * @param neighbours hashes of values in pairs of rows next to each other, nulls as zero, by the
- *   column's place
- * @param all the same of all rows of the sample, where predicates have left only some of them
+ * @param all those of all rows of the sample, where predicates have left only some of them
  * @param groups row groups that the sample is from
  * @param covered rows that it was spread over
  */
 final class SampledKeys private (
     val source: String,
     places: Array[Int],
-    columns: Map[Int, Array[Int]],
-    nulls: Map[Int, java.util.BitSet],
-    kinds: Map[Int, DataType],
+    columns: Map[Int, HashedColumn],
     ordered: Set[Int],
     val complete: Boolean,
-    neighbours: Map[Int, Array[Int]],
     all: Option[SampledKeys],
     val groups: Int,
     val covered: Long
@@ -48,16 +98,34 @@ final class SampledKeys private (
 
   val rows: Int = places.length
 
-  /** Driver memory once each column has been counted, in bytes. */
-  def bytes: Long = 500L + 4L * rows + columns.size * (300L + 13L * rows) +
-    neighbours.valuesIterator.map(4L * _.length).sum + all.fold(0L)(_.bytes)
+  /** Driver memory once each column has been counted, in bytes, beside that of the columns. */
+  def bytes: Long = 500L + 4L * rows + columns.size * (300L + 16L * rows)
 
   def has(column: Int): Boolean = columns.contains(column)
 
-  def kindOf(column: Int): Option[DataType] = kinds.get(column)
+  def kindOf(column: Int): Option[DataType] = columns.get(column).map(_.kind)
 
   /** Whether rows with equal values can be looked for in the sample of another relation. */
   def canMeet(column: Int): Boolean = complete || !ordered(column)
+
+  /**
+   * Those of some rows of the sample.
+   *
+   * @param rows their places, ascending
+   */
+  def only(rows: Array[Int]): SampledKeys =
+    if (rows.length == this.rows) this
+    else
+      new SampledKeys(
+        source,
+        rows.map(places),
+        columns,
+        ordered,
+        complete,
+        Some(whole),
+        groups,
+        covered
+      )
 
   private val dependencies = new ConcurrentHashMap[(Int, Int), Boolean]()
 
@@ -76,23 +144,26 @@ final class SampledKeys private (
    * more values than runs of equal ones. `None` where too few rows were sampled with the next one.
    */
   def changing(column: Int): Option[Double] =
-    neighbours.get(column).map(_.grouped(2).toSeq).filter(_.size >= SampledKeys.leastPairs).map {
-      pairs => (pairs.count(pair => pair.head != pair.last) + 1.0) / pairs.size
+    columns.get(column).map(_.neighbours).filter(_.length >= 2 * SampledKeys.leastPairs).map {
+      values =>
+        val pairs = values.length / 2
+        ((0 until pairs).count(i => values(2 * i) != values(2 * i + 1)) + 1.0) / pairs
     }
 
   /** Of a large relation no order is sampled twice, but its lines may lie side by side. */
   private def neighboursAgree(column: Int, other: Int): Boolean =
-    (for (keys <- neighbours.get(column); values <- neighbours.get(other)) yield {
+    (for (one <- columns.get(column); another <- columns.get(other)) yield {
+      val (keys, values) = (one.neighbours, another.neighbours)
       var (pairs, alike, same, agreeing, i) = (0, 0, 0, 0, 0)
       while (i < keys.length) {
         val complete =
           keys(i) != 0 && keys(i + 1) != 0 && values(i) != 0 && values(i + 1) != 0
         if (complete) {
-          val (one, agrees) = (keys(i) == keys(i + 1), values(i) == values(i + 1))
+          val (equal, agrees) = (keys(i) == keys(i + 1), values(i) == values(i + 1))
           pairs += 1
           if (agrees) alike += 1
-          if (one) same += 1
-          if (one && agrees) agreeing += 1
+          if (equal) same += 1
+          if (equal && agrees) agreeing += 1
         }
         i += 2
       }
@@ -104,24 +175,44 @@ final class SampledKeys private (
     }).getOrElse(false)
 
   private def agree(column: Int, other: Int): Boolean = {
-    val (keys, values, absent) = (columns(column), columns(other), nulls(column))
-    // Rows by key: a sort of whole numbers with the row in their lower half.
-    val sorted = Array.tabulate(rows)(row => (keys(row).toLong << 32) | row)
-    java.util.Arrays.sort(sorted)
-    var (neighbours, agreeing, i) = (0, 0, 1)
-    while (i < rows) {
+    val (sorted, keys) = (byKey(column), columns(column).hashes)
+    val values = columns(other).hashes
+    var (pairs, agreeing, i) = (0, 0, 1)
+    while (i < sorted.length) {
       val (before, row) = (sorted(i - 1), sorted(i))
-      if (before >> 32 == row >> 32 && !absent.get(row.toInt)) {
-        neighbours += 1
-        if (values(before.toInt) == values(row.toInt)) agreeing += 1
+      if (keys(before) == keys(row)) {
+        pairs += 1
+        if (values(before) == values(row)) agreeing += 1
       }
       i += 1
     }
-    neighbours >= SampledKeys.leastNeighbours && {
-      val chance = SampledKeys.repeats(values)
-      val beyond = (agreeing.toDouble / neighbours - chance) / (1.0 - chance)
+    pairs >= SampledKeys.leastNeighbours && {
+      val chance = repeats(other)
+      val beyond = (agreeing.toDouble / pairs - chance) / (1.0 - chance)
       chance < 0.99 && beyond >= SampledKeys.leastAgreement
     }
+  }
+
+  private val sortedRows = new ConcurrentHashMap[Int, Array[Int]]()
+
+  /** Places in the sample of rows with a value, those with equal ones next to each other. */
+  private def byKey(column: Int): Array[Int] = sortedRows.computeIfAbsent(
+    column,
+    _ => {
+      val HashedColumn(_, hashes, absent, _) = columns(column)
+      // A sort of whole numbers with the row in their lower half.
+      val sorted =
+        places.filterNot(absent.get).map(row => (hashes(row).toLong << 32) | row.toLong)
+      java.util.Arrays.sort(sorted)
+      sorted.map(_.toInt)
+    }
+  )
+
+  /** Chance that two rows have the same value, or both have none. */
+  private def repeats(column: Int): Double = {
+    val found = counts(Seq(column))
+    val missing = (rows - found.sorted.length).toDouble / rows
+    missing * missing + found.squares / rows / rows
   }
 
   private val counted = new ConcurrentHashMap[Seq[Int], KeyCounts]()
@@ -130,14 +221,14 @@ final class SampledKeys private (
   def counts(wanted: Seq[Int]): KeyCounts = counted.computeIfAbsent(wanted, _ => count(wanted))
 
   private def count(wanted: Seq[Int]): KeyCounts = {
-    val (hashes, absent) = (wanted.map(columns).toArray, wanted.map(nulls).toArray)
+    val hashed = wanted.map(columns).toArray
     val keys = new Array[Long](rows)
     var (row, present) = (0, 0)
     while (row < rows) {
       var (column, hash, isNull) = (0, 17L, false)
-      while (column < hashes.length && !isNull) {
-        isNull = absent(column).get(row)
-        hash = byteswap64(hash * 31 + hashes(column)(row))
+      while (column < hashed.length && !isNull) {
+        isNull = hashed(column).nulls.get(places(row))
+        hash = byteswap64(hash * 31 + hashed(column).hashes(places(row)))
         column += 1
       }
       if (!isNull) {
@@ -181,83 +272,26 @@ object SampledKeys {
   private val leastAgreement = 0.9
 
   /**
-   * @param sample the relation's
-   * @param left places of the rows that are left, by row group
-   * @param kinds types of the columns that could be read, by their places
-   * @param ordered see [[SampledKeys]]
+   * All rows of a sample.
+   *
+   * @param columns those that can be compared, by their places
    */
   def of(
       source: String,
       sample: RelationSample,
-      left: Seq[IndexedSeq[Int]],
-      kinds: Map[Int, DataType],
+      columns: Map[Int, HashedColumn],
       ordered: Set[Int],
       complete: Boolean
-  ): SampledKeys = {
-    def everything = of(source, sample, sample.all, kinds, ordered, complete)
-    val partial = left.map(_.size) != sample.sizes
-    val starts = sample.sizes.scanLeft(0)(_ + _)
-    val places = left.zip(starts).flatMap { case (rows, start) => rows.map(_ + start) }.toArray
-    val read = kinds.collect { case (column, kind) if isKey(kind) => column -> kindOf(kind) }
-    val values = read.keys.map { column =>
-      val chunks = sample.columns(column).chunks
-      column -> left.zip(chunks).flatMap { case (rows, chunk) => rows.map(chunk) }.toArray
-    }.toMap
-    new SampledKeys(
-      source,
-      places,
-      values.map { case (column, cells) => column -> cells.map(hashOf) },
-      values.map { case (column, cells) =>
-        val absent = new java.util.BitSet(cells.length)
-        cells.indices.foreach(row => if (cells(row) == null) absent.set(row))
-        column -> absent
-      },
-      read,
-      ordered,
-      complete,
-      read.keys.map(column =>
-        column -> sample.columns(column).neighbours.map(hashOf).toArray
-      ).toMap,
-      Option.when(partial)(everything),
-      sample.sizes.count(_ > 0),
-      sample.covered
-    )
-  }
-
-  /** Chance that two of these are equal. */
-  private def repeats(values: Array[Int]): Double = {
-    val sorted = values.clone()
-    java.util.Arrays.sort(sorted)
-    val ends = (1 to sorted.length).filter(i => i == sorted.length || sorted(i) != sorted(i - 1))
-    ends.zip(0 +: ends).map { case (end, start) =>
-      val share = (end - start).toDouble / sorted.length
-      share * share
-    }.sum
-  }
-
-  // Floating-point keys have several zeros and not-a-numbers, and are rare; collated texts are
-  // equal without being the same.
-  private def isKey(kind: DataType): Boolean = kind match {
-    case StringType | ByteType | ShortType | IntegerType | LongType | BooleanType => true
-    case DateType | TimestampType | TimestampNTZType | _: DecimalType => true
-    case _ => false
-  }
-
-  /** Whole numbers of all widths are one kind, for Spark widens them to compare them. */
-  private def kindOf(kind: DataType): DataType = kind match {
-    case ByteType | ShortType | IntegerType => LongType
-    case other => other
-  }
-
-  private def hashOf(value: Any): Int = value match {
-    case null => 0
-    case text: UTF8String => text.hashCode
-    case number: Byte => hashOf(number.toLong)
-    case number: Short => hashOf(number.toLong)
-    case number: Int => hashOf(number.toLong)
-    case number: Long => (byteswap64(number) >>> 32).toInt
-    case other => other.hashCode
-  }
+  ): SampledKeys = new SampledKeys(
+    source,
+    Array.range(0, sample.rows),
+    columns,
+    ordered,
+    complete,
+    None,
+    sample.sizes.count(_ > 0),
+    sample.covered
+  )
 
   /**
    * Pairs of equal keys among two samples.
@@ -322,18 +356,12 @@ final case class KeyCounts(sorted: Array[Long]) {
 
   /** Distinct keys, and those of them that occur once. */
   lazy val distinct: (Int, Int) = {
-    var (i, values, once) = (0, 0, 0)
-    while (i < sorted.length) {
-      val next = end(i)
-      values += 1
-      if (next == i + 1) once += 1
-      i = next
-    }
-    (values, once)
+    val counts = sizes
+    (counts.length, counts.count(_ == 1))
   }
 
-  /** Rows of the most frequent key, of that and the next one, and so on. */
-  private lazy val mostFrequent: Array[Int] = {
+  /** Rows of each key. */
+  private def sizes: Array[Int] = {
     val found = Array.newBuilder[Int]
     var i = 0
     while (i < sorted.length) {
@@ -341,7 +369,15 @@ final case class KeyCounts(sorted: Array[Long]) {
       found += next - i
       i = next
     }
-    val counts = found.result()
+    found.result()
+  }
+
+  /** The sum of their squares: pairs of equal keys, each row with itself among them. */
+  lazy val squares: Double = sizes.map(rows => rows.toDouble * rows).sum
+
+  /** Rows of the most frequent key, of that and the next one, and so on. */
+  private lazy val mostFrequent: Array[Int] = {
+    val counts = sizes
     java.util.Arrays.sort(counts)
     counts.reverse.scanLeft(0)(_ + _).tail
   }

@@ -343,10 +343,30 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(math.abs(kept(m > 5000.0) - 50) < 5 && kept(m > 6000.0) < 1.1)
   }
 
+  test("nulls are not added up, and of a few rows nothing is said") {
+    def kept(nulls: Double, groups: Double)(total: Attribute => Expression): Double = {
+      val lines = counted(
+        10000,
+        a = evenly(1, groups),
+        b = evenly(0, 100).copy(nullFraction = Some(nulls))
+      )
+      val counts = lines.plan.groupBy(lines.a)(lines.a, count(lines.b).as("n"), sum(lines.b).as("t"))
+      Estimates.estimate(counts.where(total(counts.output(1))), lines).get.rows.value
+    }
+    // Groups of a hundred rows, of which half or a quarter have a value.
+    assert(math.abs(kept(0.5, 100)(_ > 50L) - 50) < 5)
+    assert(math.abs(kept(0.75, 100)(_ > 25L) - 50) < 5)
+    assert(kept(0.75, 100)(_ > 60L) <= 1.0)
+    assert(kept(0.0, 100)(_ > 60L) > 98)
+    // Two rows a group are not spread as the normal distribution is: the assumed third.
+    assert(kept(0.0, 5000)(_ > 2L) > 500)
+  }
+
   test("every group has a row with its least value") {
     val other = fact.plan.newInstance()
     val least = min(other.output(1)).as("least")
-    val groups = other.groupBy(other.output.head)(other.output.head, least)
+    val first = min(other.output.head).as("first")
+    val groups = other.groupBy(other.output.head)(other.output.head, first, least)
     def matching(condition: Expression): Double = {
       val copy = Relation(other, fact.estimate.map(renamed(_, fact.plan.output, other.output)))
       val join = Join(fact.plan, groups, Inner, Some(condition), JoinHint.NONE)
@@ -357,6 +377,8 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(matching(sameGroup && fact.b === groups.output.last) < 200)
     // Nothing says which group's.
     assert(matching(fact.b === groups.output.last) < 200)
+    // The least of one column has nothing to do with another.
+    assert(matching(sameGroup && fact.b === groups.output(1).cast(DoubleType)) < 50)
   }
 
   private def count1(): Expression = count(Literal(1))

@@ -126,12 +126,12 @@ final class CardinalityEstimator(
       extremes =
         if (input.extremes.isEmpty) input.extremes
         else
-          list
-            .filter(named =>
-              PlanEstimate.columnOf(valueOf(named)).exists(c => input.extremes(c.exprId))
-            )
-            .map(_.exprId)
-            .toSet
+          list.flatMap { named =>
+            PlanEstimate
+              .columnOf(valueOf(named))
+              .flatMap(column => input.extremes.get(column.exprId))
+              .map(named.exprId -> _)
+          }.toMap
     )
   }
 
@@ -170,14 +170,16 @@ final class CardinalityEstimator(
       aggregate: Aggregate,
       input: PlanEstimate,
       groups: Double
-  ): (Seq[(ExprId, Quantiles)], Seq[ExprId]) = {
+  ): (Seq[(ExprId, Quantiles)], Seq[(ExprId, String)]) = {
     val rows = math.max(1.0, input.rows.value / math.max(1.0, groups))
     val values = aggregate.aggregateExpressions.collect { case alias: Alias => alias }
     val totals = values.flatMap { alias =>
       GroupTotals.of(alias.child, rows, input).map(alias.exprId -> _)
     }
-    val extremes = values.collect {
-      case alias @ Alias(AggregateExpression(_: Min | _: Max, _, _, None, _), _) => alias.exprId
+    val extremes = values.flatMap {
+      case alias @ Alias(AggregateExpression(function @ (_: Min | _: Max), _, _, None, _), _) =>
+        PlanEstimate.columnOf(function.children.head).map(alias.exprId -> _.name)
+      case _ => None
     }
     (totals, extremes)
   }

@@ -85,7 +85,7 @@ object JoinEstimator {
 
   /**
    * Rows that have the least or the largest value of their group: one a group at least, where the rest
-   * of the keys says which group is meant. 0 where no key asks for that.
+   * of the keys says which group is meant. 0 where no key compares a column with its own extreme.
    */
   private def withExtremes(
       keys: Seq[JoinKeys.Pair],
@@ -94,10 +94,14 @@ object JoinEstimator {
   ): Double =
     if (left.extremes.isEmpty && right.extremes.isEmpty) 0.0
     else {
-      def asks(key: Expression, side: PlanEstimate) =
-        PlanEstimate.columnOf(key).exists(column => side.extremes(column.exprId))
-      val (extremes, group) =
-        keys.partition(pair => asks(pair.left, left) || asks(pair.right, right))
+      def asks(extreme: Expression, side: PlanEstimate, value: Expression) =
+        PlanEstimate.columnOf(extreme).flatMap(column => side.extremes.get(column.exprId)) match {
+          case Some(name) => PlanEstimate.columnOf(value).exists(_.name.equalsIgnoreCase(name))
+          case None => false
+        }
+      val (extremes, group) = keys.partition(pair =>
+        asks(pair.left, left, pair.right) || asks(pair.right, right, pair.left)
+      )
       if (extremes.isEmpty || group.isEmpty) 0.0
       else {
         val found = JoinKeys(group, left, right)

@@ -24,7 +24,8 @@ import org.apache.spark.sql.types.NumericType
  *   the columns that it is compared with, which determine all columns of that relation
  * @param repeats how often a row of a relation may occur here: see [[KeyDegrees]]. Of relations that
  *   are not named nothing is known
- * @param extremes columns with the least or the largest value that a group has in some column
+ * @param extremes columns with the least or the largest value that a group has in a column of that
+ *   name
  */
 final case class PlanEstimate(
     rows: Quantity,
@@ -38,7 +39,7 @@ final case class PlanEstimate(
     padded: Map[ExprId, Double] = Map.empty,
     keyed: Map[Long, Seq[Attribute]] = Map.empty,
     repeats: Map[Long, Double] = Map.empty,
-    extremes: Set[ExprId] = Set.empty
+    extremes: Map[ExprId, String] = Map.empty
 ) {
 
   require(!rows.value.isNaN && rows.value >= 0 && !rows.value.isInfinite, s"rows = ${rows.value}")

@@ -57,10 +57,7 @@ final case class JoinGraph(
     at.toIndexedSeq.map(_.result())
   }
 
-  /** The classes that give a join of these sets a key. */
-  def keysBetween(left: RelationSet, right: RelationSet): Seq[KeyClass] =
-    keyNumbersBetween(left, right).map(keys)
-
+  /** Numbers of the classes that give a join of these sets a key. */
   def keyNumbersBetween(left: RelationSet, right: RelationSet): Seq[Int] = {
     val few = if (left.size <= right.size) left else right
     val found =
@@ -71,7 +68,7 @@ final case class JoinGraph(
 
   /** The left side of each belongs to `left`. */
   def equalitiesBetween(left: RelationSet, right: RelationSet): Seq[EqualTo] =
-    keysBetween(left, right).flatMap(_.between(left, right))
+    keyNumbersBetween(left, right).flatMap(keys(_).between(left, right))
 
   /** Conditions beside the keys that a join of these sets evaluates. */
   def predicatesBetween(

@@ -59,7 +59,7 @@ final class JoinTreeCost(
   }
 
   override def selectivity(one: Int, other: Int): Double = {
-    val between = graph.keyNumbersBetween(RelationSet.single(one), RelationSet.single(other))
+    val between = compared.between(RelationSet.single(one), RelationSet.single(other))
     between.map(k => 1.0 / math.max(distinct(k)(one), distinct(k)(other))).product
   }
 
@@ -69,6 +69,8 @@ final class JoinTreeCost(
       i -> math.max(1.0, estimates(i).distinct(member).getOrElse(estimates(i).rows.value))
     }.toMap
   }
+
+  private lazy val compared = new ComparedKeys(graph, distinct)
 
   /** Among joins that cost about the same, one whose rows may be far more is the worse one. */
   private def surcharge(estimate: PlanEstimate): Double = {
@@ -88,8 +90,7 @@ final class JoinTreeCost(
     else
       largest
         .map { i =>
-          val trees =
-            new JoinTreeCost(graph, estimates.updated(i, tenfold(i)), cluster, cost, limits)
+          val trees = withEstimates(estimates.updated(i, tenfold(i)))
           i -> math.abs(trees.again(one).seconds - trees.again(other).seconds - gain)
         }
         .sortBy { case (i, change) => (-change, i) }
@@ -105,6 +106,17 @@ final class JoinTreeCost(
       None
     )
   }
+
+  /** Whether `one` costs no more than `other` if every relation has as many rows as is feared. */
+  def isNoWorse(one: JoinTree, other: JoinTree): Boolean = {
+    val feared = withEstimates(estimates.map { e =>
+      e.withRows(e.rows.copy(value = e.high), e.high, e.bound)
+    })
+    feared.again(one).seconds <= feared.again(other).seconds * (1.0 + mostSurcharge)
+  }
+
+  private def withEstimates(others: IndexedSeq[PlanEstimate]): JoinTreeCost =
+    new JoinTreeCost(graph, others, cluster, cost, limits)
 
   /** The same tree at the costs that are known here. */
   private def again(tree: JoinTree): JoinTree = tree match {
@@ -135,16 +147,18 @@ final class JoinTreeCost(
   }
 
   /** Nothing but what further joins compare is asked of the estimate of a set. */
-  private def restricted(estimate: PlanEstimate, set: RelationSet): PlanEstimate =
+  private def restricted(estimate: PlanEstimate, set: RelationSet): PlanEstimate = {
+    val isWanted = compared.columns(set)
     estimate.copy(
-      columns = estimate.columns.filter(c => graph.isCompared(c._1, set)),
-      domains = estimate.domains.filter(c => graph.isCompared(c._1, set)),
+      columns = estimate.columns.filter(c => isWanted(c._1)),
+      domains = estimate.domains.filter(c => isWanted(c._1)),
       sources = Map.empty,
       keyed = Map.empty,
       padded =
         if (estimate.padded.isEmpty) estimate.padded
-        else estimate.padded.filter(c => graph.isCompared(c._1, set))
+        else estimate.padded.filter(c => isWanted(c._1))
     )
+  }
 
   // Of each relation's columns: a join hardly changes how wide their values are.
   private val widths: IndexedSeq[Array[Double]] = estimates.indices.map { i =>
@@ -218,7 +232,7 @@ final class JoinTreeCost(
       right: RelationSet,
       how: Connection
   ): (Seq[DataType], Boolean) = {
-    val classes = if (how.edge.isEmpty) graph.keyNumbersBetween(left, right) else Nil
+    val classes = if (how.edge.isEmpty) compared.between(left, right) else Nil
     val (keys, rest) =
       graph.predicatesBetween(left, right, how).partition(_.isKey(left, right))
     val types = classes.map(graph.keys(_).dataType) ++ keys.map(_.condition).collect {
@@ -233,7 +247,7 @@ final class JoinTreeCost(
       right: JoinTree,
       how: Connection
   ): (Seq[JoinKeys.Pair], Seq[Expression]) = {
-    val classes = if (how.edge.isEmpty) graph.equalitiesBetween(left.set, right.set) else Nil
+    val classes = if (how.edge.isEmpty) equalities(left, right) else Nil
     val (keys, rest) = graph
       .predicatesBetween(left.set, right.set, how)
       .partition(_.isKey(left.set, right.set))
@@ -252,6 +266,16 @@ final class JoinTreeCost(
       classes.map(e => JoinKeys.Pair(e.left, e.right, nullSafe = false)) ++ pairs,
       rest.map(_.condition)
     )
+  }
+
+  /** Those by columns that are known of both trees, if there are any. */
+  private def equalities(left: JoinTree, right: JoinTree): Seq[EqualTo] = {
+    val all =
+      compared.between(left.set, right.set).flatMap(graph.keys(_).between(left.set, right.set))
+    def isKnown(side: Expression, tree: JoinTree) =
+      side.references.forall(c => tree.estimate.domains.contains(c.exprId))
+    lazy val known = all.filter(e => isKnown(e.left, left) && isKnown(e.right, right))
+    if (compared.areFew || known.isEmpty) all else known
   }
 
   private def pairsOf(left: JoinTree, right: JoinTree, how: Connection): Double =

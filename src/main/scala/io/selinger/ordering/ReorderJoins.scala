@@ -26,8 +26,9 @@ import org.apache.spark.sql.internal.SQLConf
  *      Spark to refuse these                               else CROSS_PRODUCT
  *   5. the rows of every relation can be estimated         else NO_STATISTICS
  *   6. conditions connect all relations                    else CROSS_PRODUCT
- * and where the order found costs less than the order written by more than estimates are worth,
- * else ORDER_CHEAP_ENOUGH. Regions of two relations have no order and are passed over.
+ * and where the order found costs less than the order written by more than estimates are worth, or by
+ * half of that where it costs no more even if every relation has as many rows as is feared, else
+ * ORDER_CHEAP_ENOUGH. Regions of two relations have no order and are passed over.
  *
  * {{{
  *   SELECT … FROM sales JOIN inventory ON item JOIN dates ON sold_date WHERE dates.year = 2000
@@ -142,8 +143,10 @@ final class ReorderJoins(session: SparkSession)
       trees.estimates.map(_.rows.origin),
       joins = region.relations.size - 1
     )
+    def saves(share: Double) = found.tree.seconds < written.seconds * (1.0 - share)
     lazy val better = planOf(found.tree, graph, region)
-    val gains = found.tree.seconds < written.seconds * (1.0 - margin) && !isForbidden(better)
+    val gains = (saves(margin) || saves(margin / 2) && trees.isNoWorse(found.tree, written)) &&
+      !isForbidden(better)
     val result = if (gains) better else region.root
     record(problem, found, gains, if (advising) region.root else result)
     result

@@ -37,16 +37,24 @@ final class JoinEnumerator(
   def best(): Option[Found] = {
     val (pairs, complete) = new ConnectedPairs(graph, maxPairs, expired(exactShare)).result()
     val exact =
-      if (complete) ExactSearch.best(graph, relations, trees, pairs, expired(exactShare)) else None
+      if (!complete) None
+      else {
+        // The greedy tree's parts are among those that are looked at anyway.
+        val known = (if (isFull && pairs.size > fewPairs) greedy else None).toSeq ++ written
+        val bound = known.minByOption(_.seconds)
+        ExactSearch.best(graph, relations, trees, pairs, bound, expired(exactShare))
+      }
     exact.map(Found(_, Method.Exact, None)).orElse {
       if (expired(exactShare)()) heuristic(Some(Limit.Time))
       else heuristic(Option.unless(complete)(Limit.Pairs))
     }
   }
 
+  private lazy val greedy: Option[JoinTree] =
+    GreedySearch.best(relations, graph, searched, tried, expired(1.0))
+
   private def heuristic(limit: Option[Limit]): Option[Found] = {
     val start = written.filterNot(_ => expired(1.0)())
-    val greedy = GreedySearch.best(relations, graph, searched, tried, expired(1.0))
     val orders =
       (greedy ++ start).map(_.leaves.toIndexedSeq).toSeq ++ (if (isSmall) linearized else Nil)
     // The more joins there are between two sets, the longer it takes to cost one.
@@ -174,6 +182,8 @@ object JoinEnumerator {
 
   // Of the time, up to which each search may go on. The rest is that of the greedy one.
   private val exactShare = 0.5
+  // Pairs of which no more are looked at for a bound on their costs.
+  private val fewPairs = 50
   private val linearShare = 0.8
   private val refinedShare = 0.9
 

@@ -158,12 +158,13 @@ class KeyDegreesSuite extends AnyFunSuite {
     assert(feared(plan, facts, dims) >= 100000)
   }
 
-  test("without a sample of the keys, or of rows in some order only, anything is feared") {
+  test("of rows in some order little is known, and without a sample of the keys anything is feared") {
     val facts = relation(keys(1000, 12)(_.nextInt(100)), 100, 12)
     val product = 1000.0 * 1000.0
-    val sorted = relation(keys(1000, 13)(_.nextInt(100)), 100, 13, ordered = Set(0))
     val unseen = Estimates.counted(1000, a = Estimates.evenly(0, 99))
-    assert(feared(join(sorted.plan, unseen.plan, sorted.a, unseen.a), sorted, unseen) == product)
+    val sorted = relation(keys(1000, 13)(_.nextInt(100)), 100, 13, ordered = Set(0))
+    val known = feared(join(sorted.plan, unseen.plan, sorted.a, unseen.a), sorted, unseen)
+    assert(known > 100000 && known < product)
     val grouped = Aggregate(Seq(facts.a, facts.b), Seq(facts.a), facts.plan)
     assert(feared(join(grouped, unseen.plan, facts.a, unseen.a), facts, unseen) == product)
   }

@@ -128,4 +128,11 @@ class SampledShareSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(SampledShare.atLeast(10000, 1.0) == 0.0)
     assert(!SampledShare.atLeast(10000, 9000.0).isNaN)
   }
+
+  test("of rows in some order only the row groups count") {
+    def upper(groups: Int, ordered: Boolean) = SampledShare.upper(0.01, 10000, groups, 0.0, ordered)
+    assert(upper(16, ordered = true) > 0.3 && upper(16, ordered = false) < 0.05)
+    assert(upper(64, ordered = true) < upper(16, ordered = true))
+    assert(upper(3, ordered = false) == 1.0)
+  }
 }

@@ -9,7 +9,9 @@ import org.apache.spark.sql.catalyst.expressions.Expression
  * proof. Without it, what is feared of a join is the product of its sides.
  *
  * A set of keys has hardly more rows than those that are most frequent in the sample. Where no key
- * occurs twice in the sample of a whole relation, its rows have hardly any others of their key.
+ * occurs twice in the sample of a whole relation, its rows have hardly any others of their key. Where a
+ * relation has its keys in some order, a sample says nothing of rows between the sampled ones, and its
+ * row groups are all that counts.
  *
  * References: [1] Cai, Balazinska, Suciu, Pessimistic Cardinality Estimation, SIGMOD 2019.
  */
@@ -80,7 +82,9 @@ private[estimate] object KeyDegrees {
         for (all <- relationRows(columns.head) if rows.rows >= leastRows && isSpread(rows, all))
           yield {
             val found = most / rows.rows
-            val share = SampledShare.upper(found, rows.rows, rows.groups, rows.covered / all)
+            val ordered = !columns.forall(_.key.canMeet)
+            val share =
+              SampledShare.upper(found, rows.rows, rows.groups, rows.covered / all, ordered)
             often * columns.head.relation.high * share
           }
     }
@@ -94,7 +98,7 @@ private[estimate] object KeyDegrees {
       val whole = columns.head.key.rows.whole
       val places = columns.map(_.key.column)
       val (values, _) = whole.counts(places).distinct
-      if (values != whole.rows || values < leastRows) None
+      if (values != whole.rows || values < leastRows || !columns.forall(_.key.canMeet)) None
       else if (whole.complete) Some(often)
       else
         for {
@@ -114,8 +118,7 @@ private[estimate] object KeyDegrees {
     rows.groups >= SampledShare.leastGroups || rows.covered >= 0.5 * all
 
   /**
-   * The least over all of the keys in one sample together, and over each alone. Rows of a sample that
-   * has them in some order say nothing of those between.
+   * The least over all of the keys in one sample together, and over each alone.
    */
   private def of(keys: Seq[Expression], side: PlanEstimate)(
       rows: (Seq[KeySample], Double) => Option[Double]
@@ -125,7 +128,6 @@ private[estimate] object KeyDegrees {
         sample <- side.domain(key).flatMap(_.sample)
         // A joined key has the sample of the side that has it more often, which counts as often.
         often <- sample.origin.flatMap(side.repeats.get)
-        if sample.key.canMeet
       } yield (sample, often)
     }
     val together = known

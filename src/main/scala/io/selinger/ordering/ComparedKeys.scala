@@ -18,12 +18,15 @@ private[ordering] final class ComparedKeys(
   /** Whether all keys count. */
   val areFew: Boolean = graph.keys.size <= few
 
-  // By relation, most selective first.
-  private lazy val keysAt: IndexedSeq[Array[Int]] = {
+  // By relation, most selective first, with the relations that each key connects.
+  private lazy val keysAt: Array[Array[(Int, RelationSet)]] = {
     val order = graph.keys.indices.sortBy(k => (-distinct(k).valuesIterator.max, k))
-    val at = Array.fill(graph.relations.size)(Array.newBuilder[Int])
-    order.foreach(k => graph.keys(k).relations.members.foreach(i => at(i) += k))
-    at.toIndexedSeq.map(_.result())
+    val at = Array.fill(graph.relations.size)(Array.newBuilder[(Int, RelationSet)])
+    order.foreach { k =>
+      val connected = graph.keys(k).relations
+      connected.members.foreach(i => at(i) += k -> connected)
+    }
+    at.map(_.result())
   }
 
   private lazy val inPredicates: Set[ExprId] =
@@ -52,7 +55,9 @@ private[ordering] final class ComparedKeys(
     }
 
   private def mostSelective(relation: Int, set: RelationSet): Seq[Int] =
-    keysAt(relation).iterator.filter(graph.keys(_).relations.meets(set)).take(mostOfOne).toSeq
+    keysAt(relation).iterator.collect { case (key, others) if others.meets(set) => key }
+      .take(mostOfOne)
+      .toSeq
 }
 
 private[ordering] object ComparedKeys {

@@ -47,6 +47,7 @@ import org.apache.spark.sql.internal.SQLConf
  * of what an outer join returns, and columns computed below one that fills them with nulls bound the
  * region (see JoinRegion). Equalities of inner joins are transitive where nothing must come before
  * them, so each equivalence class gives a join one key, and null keys match nothing under any of them.
+ * LEFT JOIN with WHERE key IS NULL is an anti join (AntiJoins).
  * IN and EXISTS become joins by Spark's own rule, earlier than it would apply it; what several of them
  * ask for alike stays as it is, so that Spark goes on to compute it once (SharedPlans).
  * Not done: cross products between relations that conditions connect; an inner join's conjunct as a
@@ -67,27 +68,26 @@ final class ReorderJoins(session: SparkSession)
 
   override protected def rewrite(plan: LogicalPlan): LogicalPlan = {
     KeyColumns.note(plan)
-    val joined = subqueriesAsJoins(plan)
+    val joined = asJoins(plan)
     visit(joined, SharedPlans.of(joined))
   }
 
   /**
-   * The plan with IN and EXISTS as joins, where these come to stand among others: what Spark itself
-   * will make of them, by the same rule, once it has left this batch.
+   * The plan with IN and EXISTS as joins, and with outer joins that only find rows without a partner as
+   * anti joins, where these come to stand among others. IN and EXISTS become what Spark itself will
+   * make of them, by the same rule, once it has left this batch.
    */
-  private def subqueriesAsJoins(plan: LogicalPlan): LogicalPlan =
-    if (
-      advising || SQLConf.get.joinReorderEnabled || plan.isStreaming ||
-      !plan.containsAnyPattern(TreePattern.IN_SUBQUERY, TreePattern.EXISTS_SUBQUERY)
-    ) plan
+  private def asJoins(plan: LogicalPlan): LogicalPlan =
+    if (advising || SQLConf.get.joinReorderEnabled || plan.isStreaming) plan
     else {
-      val rewritten = RewritePredicateSubquery(plan)
-      val takePart = rewritten.exists { node =>
+      val asked = plan.containsAnyPattern(TreePattern.IN_SUBQUERY, TreePattern.EXISTS_SUBQUERY)
+      val rewritten = AntiJoins.of(if (asked) RewritePredicateSubquery(plan) else plan)
+      def takePart = rewritten.exists { node =>
         JoinRegion.at(node).exists { region =>
           region.relations.size > 2 && region.written.joins.exists(_.joinType != Inner)
         }
       }
-      if (takePart) rewritten else plan
+      if ((rewritten ne plan) && takePart) rewritten else plan
     }
 
   private def visit(plan: LogicalPlan, shared: SharedPlans): LogicalPlan =

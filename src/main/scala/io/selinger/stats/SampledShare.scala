@@ -79,13 +79,18 @@ object SampledShare {
     }
   }
 
-  /** The same of rows of which no more is known than from how many row groups they are. */
-  def upper(share: Double, rows: Int, groups: Int, covered: Double): Double = {
+  /**
+   * The same of rows of which no more is known than from how many row groups they are.
+   *
+   * @param ordered whether rows of one row group may be all alike: then only their number counts
+   */
+  def upper(share: Double, rows: Int, groups: Int, covered: Double, ordered: Boolean): Double = {
     val found = math.min(1.0, share)
     val outside =
       if (groups < leastGroups) 1.0
       else {
-        val effect = 1.0 + (rows.toDouble / groups - 1.0) * leastAlike
+        val likeness = if (ordered) 1.0 else leastAlike
+        val effect = 1.0 + (rows.toDouble / groups - 1.0) * likeness
         wilson(found, rows / math.max(2.0, effect))
       }
     val known = math.max(0.0, math.min(1.0, covered))

@@ -350,7 +350,8 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
         a = evenly(1, groups),
         b = evenly(0, 100).copy(nullFraction = Some(nulls))
       )
-      val counts = lines.plan.groupBy(lines.a)(lines.a, count(lines.b).as("n"), sum(lines.b).as("t"))
+      val counts =
+        lines.plan.groupBy(lines.a)(lines.a, count(lines.b).as("n"), sum(lines.b).as("t"))
       Estimates.estimate(counts.where(total(counts.output(1))), lines).get.rows.value
     }
     // Groups of a hundred rows, of which half or a quarter have a value.

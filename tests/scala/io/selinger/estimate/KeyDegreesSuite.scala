@@ -158,7 +158,9 @@ class KeyDegreesSuite extends AnyFunSuite {
     assert(feared(plan, facts, dims) >= 100000)
   }
 
-  test("of rows in some order little is known, and without a sample of the keys anything is feared") {
+  test(
+    "of rows in some order little is known, and without a sample of the keys anything is feared"
+  ) {
     val facts = relation(keys(1000, 12)(_.nextInt(100)), 100, 12)
     val product = 1000.0 * 1000.0
     val unseen = Estimates.counted(1000, a = Estimates.evenly(0, 99))

@@ -70,7 +70,8 @@ class AntiJoinsSuite extends AnyFunSuite with SharedSession {
         other <- Seq("dims", "dupes", "nothing", "nulls")
         more <- Seq("", " AND f.id > 7", " AND f.k IS NULL")
       } {
-        val (first, second) = if (kind == "LEFT") ("facts f", s"$other d") else (s"$other d", "facts f")
+        val (first, second) =
+          if (kind == "LEFT") ("facts f", s"$other d") else (s"$other d", "facts f")
         val query =
           s"""SELECT f.id, f.d, u.id AS u_id FROM $first $kind JOIN $second
              |ON f.k = d.k AND f.id > d.id $third WHERE d.k IS NULL$more AND u.id < 20""".stripMargin
@@ -78,7 +79,10 @@ class AntiJoinsSuite extends AnyFunSuite with SharedSession {
         withConf(SelingerConf.ORDER_MIN_GAIN.key -> "0") {
           val df = spark.sql(query)
           assert(Answer.difference(expected, Answer.of(df)).isEmpty, query)
-          assert(!kinds(Plans.execution(df).optimizedPlan).exists(Set(LeftOuter, RightOuter)), query)
+          assert(
+            !kinds(Plans.execution(df).optimizedPlan).exists(Set(LeftOuter, RightOuter)),
+            query
+          )
         }
       }
     }

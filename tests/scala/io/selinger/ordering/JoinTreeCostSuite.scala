@@ -48,7 +48,9 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
     assert(costs == costs.sorted)
   }
 
-  test("an order is no worse if it costs no more where all relations have the rows that are feared") {
+  test(
+    "an order is no worse if it costs no more where all relations have the rows that are feared"
+  ) {
     val trees = costs(
       JoinGraphs.chain(3),
       estimate(1e3, 1e3),

@@ -286,7 +286,9 @@ object SampleStatistics {
     val alone = key.copy(predicates = Nil)
     def result = {
       val facts =
-        answer.usable.iterator.map(i => i -> SampleStore.facts(key, answer, sample, i, limits)).toMap
+        answer.usable.iterator.map(i =>
+          i -> SampleStore.facts(key, answer, sample, i, limits)
+        ).toMap
       SampleResult(
         Nil,
         sample.sizes.map(size => SampledGroup(size, size)),

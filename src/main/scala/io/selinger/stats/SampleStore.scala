@@ -110,7 +110,9 @@ object SampleStore {
 
     val facts: Cache[ColumnKey, ColumnFacts] =
       most(0.2)
-        .weigher((_: ColumnKey, facts: ColumnFacts) => facts.bytes.min(Int.MaxValue.toLong / 2).toInt)
+        .weigher((_: ColumnKey, facts: ColumnFacts) =>
+          facts.bytes.min(Int.MaxValue.toLong / 2).toInt
+        )
         .build[ColumnKey, ColumnFacts]()
 
     val results: Cache[SampleQuestion, SampleResult] =

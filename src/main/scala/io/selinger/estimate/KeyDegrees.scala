@@ -83,8 +83,8 @@ private[estimate] object KeyDegrees {
           yield {
             val found = most / rows.rows
             val ordered = !columns.forall(_.key.canMeet)
-            val share =
-              SampledShare.upper(found, rows.rows, rows.groups, rows.covered / all, ordered)
+            val groups = if (ordered) rows.filled else rows.groups
+            val share = SampledShare.upper(found, rows.rows, groups, rows.covered / all, ordered)
             often * columns.head.relation.high * share
           }
     }

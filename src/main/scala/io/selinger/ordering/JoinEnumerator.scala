@@ -40,7 +40,7 @@ final class JoinEnumerator(
       if (!complete) None
       else {
         // The greedy tree's parts are among those that are looked at anyway.
-        val known = (if (isFull && pairs.size > fewPairs) greedy else None).toSeq ++ written
+        val known = (if (pairs.size > fewPairs && isFull) greedy else None).toSeq ++ written
         val bound = known.minByOption(_.seconds)
         ExactSearch.best(graph, relations, trees, pairs, bound, expired(exactShare))
       }

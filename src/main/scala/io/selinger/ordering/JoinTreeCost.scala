@@ -107,7 +107,10 @@ final class JoinTreeCost(
     )
   }
 
-  /** Whether `one` costs no more than `other` if every relation has as many rows as is feared. */
+  /**
+   * Whether `one` costs no more than `other`, but for what is within the surcharge of doubtful joins,
+   * if every relation has as many rows as is feared.
+   */
   def isNoWorse(one: JoinTree, other: JoinTree): Boolean = {
     val feared = withEstimates(estimates.map { e =>
       e.withRows(e.rows.copy(value = e.high), e.high, e.bound)

@@ -47,7 +47,7 @@ import org.apache.spark.sql.internal.SQLConf
  * of what an outer join returns, and columns computed below one that fills them with nulls bound the
  * region (see JoinRegion). Equalities of inner joins are transitive where nothing must come before
  * them, so each equivalence class gives a join one key, and null keys match nothing under any of them.
- * LEFT JOIN with WHERE key IS NULL is an anti join (AntiJoins).
+ * LEFT JOIN with WHERE key IS NULL moves as the anti join that it is (AntiJoins).
  * IN and EXISTS become joins by Spark's own rule, earlier than it would apply it; what several of them
  * ask for alike stays as it is, so that Spark goes on to compute it once (SharedPlans).
  * Not done: cross products between relations that conditions connect; an inner join's conjunct as a
@@ -69,7 +69,8 @@ final class ReorderJoins(session: SparkSession)
   override protected def rewrite(plan: LogicalPlan): LogicalPlan = {
     KeyColumns.note(plan)
     val joined = asJoins(plan)
-    visit(joined, SharedPlans.of(joined))
+    val visited = visit(joined, SharedPlans.of(joined))
+    if (joined eq plan) visited else AntiJoins.restored(visited)
   }
 
   /**

@@ -255,24 +255,28 @@ object SampleStatistics {
     def placesOf(i: Int) = key.predicates(i).collect { case bound: BoundReference => bound.ordinal }
     val possible =
       key.predicates.indices.filter(i => placesOf(i).forall(answer.usable.contains))
-    val whole = unfiltered(question, key, answer, sample, limits)
-    Option
+    val evaluation = Option
       .when(possible.nonEmpty)(sample.evaluate(possible.map(key.predicates(_)), deadline))
       // Where only null tests could be evaluated, the footers' counts say more.
       .filterNot(_.applied.forall(i => question.isCounted(question.predicatesAsked(possible(i)))))
-      .fold(whole) { evaluation =>
-        val applied = evaluation.applied.map(possible(_))
-        SampleResult(
-          applied,
-          evaluation.groups,
-          sample.covered,
-          applied.flatMap(placesOf).distinct.map(whole.columns(_).alike).maxOption.getOrElse(0.0),
-          whole.columns.map { case (i, column) =>
-            i -> evaluation.columns(i).copy(alike = column.alike)
-          },
-          whole.keys.only(sample.placesOf(evaluation.left))
+    // What follows from all rows can wait, predicates have the time that is left.
+    val whole = unfiltered(question, key, answer, sample, limits)
+    evaluation.fold(whole) { evaluation =>
+      val applied = evaluation.applied.map(possible(_))
+      SampleResult(
+        applied,
+        evaluation.groups,
+        sample.covered,
+        applied.flatMap(placesOf).distinct.map(whole.columns(_).alike).maxOption.getOrElse(0.0),
+        whole.columns.map { case (i, column) =>
+          i -> evaluation.columns(i).copy(alike = column.alike)
+        },
+        whole.keys.only(
+          sample.placesOf(evaluation.left),
+          evaluation.groups.count(_.matched > 0)
         )
-      }
+      )
+    }
   }
 
   /** What the sample says of the relation under no predicates. */
@@ -305,7 +309,7 @@ object SampleStatistics {
       )
     }
     if (answer.complete) {
-      SampleStore.known(alone, limits).getOrElse {
+      SampleStore.known(alone, limits).filter(_.columns.keySet == answer.usable).getOrElse {
         val found = result
         SampleStore.keep(alone, found, limits)
         found

@@ -80,6 +80,7 @@ object HashedColumn {
  * @param complete whether these are all rows of the relation
  * @param all those of all rows of the sample, where predicates have left only some of them
  * @param groups row groups that the sample is from
+ * @param filled those of them that predicates have left rows of
  * @param covered rows that it was spread over
  */
 final class SampledKeys private (
@@ -90,6 +91,7 @@ final class SampledKeys private (
     val complete: Boolean,
     all: Option[SampledKeys],
     val groups: Int,
+    val filled: Int,
     val covered: Long
 ) {
 
@@ -98,8 +100,12 @@ final class SampledKeys private (
 
   val rows: Int = places.length
 
-  /** Driver memory once each column has been counted, in bytes, beside that of the columns. */
-  def bytes: Long = 500L + 4L * rows + columns.size * (300L + 16L * rows)
+  /**
+   * Driver memory once each column has been counted, in bytes. What several results share counts for
+   * each of them, since any may be the last that keeps it.
+   */
+  def bytes: Long = 500L + 4L * rows + columns.size * (300L + 16L * rows) +
+    all.fold(columns.valuesIterator.map(_.bytes).sum)(_.bytes)
 
   def has(column: Int): Boolean = columns.contains(column)
 
@@ -112,8 +118,9 @@ final class SampledKeys private (
    * Those of some rows of the sample.
    *
    * @param rows their places, ascending
+   * @param filled row groups that they are from
    */
-  def only(rows: Array[Int]): SampledKeys =
+  def only(rows: Array[Int], filled: Int): SampledKeys =
     if (rows.length == this.rows) this
     else
       new SampledKeys(
@@ -124,6 +131,7 @@ final class SampledKeys private (
         complete,
         Some(whole),
         groups,
+        filled,
         covered
       )
 
@@ -289,6 +297,7 @@ object SampledKeys {
     ordered,
     complete,
     None,
+    sample.sizes.count(_ > 0),
     sample.sizes.count(_ > 0),
     sample.covered
   )

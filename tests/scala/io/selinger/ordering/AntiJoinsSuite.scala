@@ -3,8 +3,10 @@ package io.selinger.ordering
 import io.selinger.conf.SelingerConf
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.classic.Dataset
 import org.scalatest.funsuite.AnyFunSuite
 
 /** Outer joins that only find rows without a partner. */
@@ -59,6 +61,31 @@ class AntiJoinsSuite extends AnyFunSuite with SharedSession {
       assert(rewritten(outer("FULL", "f.k = d.k", "d.k IS NULL")).forall(_ != LeftAnti))
       val plain = Plans.execution(stock("SELECT f.id FROM facts f LEFT JOIN dims d ON f.k = d.k"))
       assert(AntiJoins.of(plain.optimizedPlan) eq plain.optimizedPlan)
+    }
+  }
+
+  test("it returns the rows of the outer join: nulls, NaN, zeros of both signs, decimals, no rows") {
+    withTables {
+      for {
+        kind <- Seq("LEFT", "RIGHT")
+        other <- Seq("dims", "dupes", "nothing", "nulls")
+        key <- Seq("k", "big", "s", "d", "amount", "day", "at", "flag")
+        residual <- Seq("", " AND f.id > d.id")
+      } {
+        val sides = if (kind == "LEFT") s"facts f LEFT JOIN $other d" else s"$other d RIGHT JOIN facts f"
+        val query =
+          s"SELECT f.id, f.$key FROM $sides ON f.$key = d.$key$residual WHERE d.$key IS NULL"
+        withConf(SelingerConf.MODE.key -> "off") {
+          val df = spark.sql(query)
+          // Of empty tables nothing is left once the plan is optimised.
+          val anti = AntiJoins.of(EliminateSubqueryAliases(Plans.execution(df).analyzed))
+          assert(kinds(anti) == Seq(LeftAnti), query)
+          assert(
+            Answer.difference(Answer.of(df), Answer.of(Dataset.ofRows(spark, anti))).isEmpty,
+            query
+          )
+        }
+      }
     }
   }
 

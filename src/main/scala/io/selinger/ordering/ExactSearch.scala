@@ -8,8 +8,7 @@ import scala.collection.mutable
  * out: accumulated-cost bounding [1]. Of equal costs that tree wins, then the first in the order of
  * pairs, which depends on the graph alone.
  *
- * References: [1] Fender, Moerkotte, Counter Strike: Generic Top-Down Join Enumeration for Hypergraphs,
- * PVLDB 6(14), 2013.
+ * References: [1] DeHaan, Tompa, Optimal Top-Down Join Enumeration, SIGMOD 2007.
  */
 object ExactSearch {
 

@@ -182,10 +182,11 @@ object JoinEnumerator {
 
   // Of the time, up to which each search may go on. The rest is that of the greedy one.
   private val exactShare = 0.5
-  // Pairs of which no more are looked at for a bound on their costs.
-  private val fewPairs = 50
   private val linearShare = 0.8
   private val refinedShare = 0.9
+
+  // So few are costed sooner than a bound on their costs is found.
+  private val fewPairs = 50
 
   // Relations for whose searches each tree is costed in full.
   private val mostFull = 24

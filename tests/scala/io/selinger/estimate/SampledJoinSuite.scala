@@ -197,6 +197,41 @@ class SampledJoinSuite extends AnyFunSuite {
     assert(Combinations.of(plan.output, unsampled(plan)).count > 1000)
   }
 
+  /** Rows with two columns of ten thousand values each, and a sample of a thousand of them. */
+  private def purchases(source: String, covered: Long): (LocalRelation, PlanEstimate) = {
+    val plan = places()
+    val columns = plan.output.map(_.exprId -> Estimates.evenly(1, 10000)).toMap
+    def values = Seq.fill(1000)(1 + random.nextInt(10000)) -> Nil
+    val keys = Samples.keysBeside(source, Seq.fill(2)(IntegerType), covered = Some(covered))(
+      values,
+      values
+    )
+    val sample = SampledRelation(
+      Nil,
+      Nil,
+      1.0,
+      complete = false,
+      0.0,
+      Map.empty,
+      plan.output.zipWithIndex.map { case (c, i) => c.exprId -> SampledKey(keys, i) }.toMap
+    )
+    val rows = PlanEstimate.exactly(140000, Origin.Exact, columns).asRelation(plan.output)
+    plan -> SampledEstimate.of(rows, sample, plan.output)
+  }
+
+  test("of combinations that hardly meet, samples from all over tell sooner than from some places") {
+    def joined(covered: Long): Double = {
+      PlanningPass.start()
+      val ((one, left), (other, right)) = (purchases("l", covered), purchases("r", covered))
+      val keys = one.output.zip(other.output).map { case (l, r) => JoinKeys.Pair(l, r, false) }
+      JoinEstimator.pairs(keys, left, right)
+    }
+    // Were one side's combinations those of the other, seven pairs would have been sampled.
+    val truth = 140000.0 * 140000.0 / 1e8
+    assert(math.abs(joined(140000) / truth - 1) < 0.1)
+    assert(joined(10000) > 10 * truth)
+  }
+
   test("the city of one alias says nothing of the country of another that shares its sample") {
     val (home, work) = (places(), places())
     val (one, other) = (withSample(home), withSample(work))

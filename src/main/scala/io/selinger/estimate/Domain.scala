@@ -54,9 +54,20 @@ object Domain {
 final case class KeySample(key: SampledKey, column: Attribute, relation: PlanEstimate) {
 
   /** The relation, by [[Domain.relation]]: aliases of one table may share its sampled rows. */
-  def origin: Option[Long] = relation.domains.get(column.exprId).map(_.relation)
+  def origin: Option[Long] = domain.map(_.relation)
+
+  /** Whether the sample was taken from all over the relation, not from parts of it. */
+  def isSpread: Boolean = domain.exists(key.rows.covered >= KeySample.spreadShare * _.rows)
+
+  private def domain: Option[Domain] = relation.domains.get(column.exprId)
 
   /** Whether this is another column of the same rows. */
   def isBeside(other: KeySample): Boolean =
     (key.rows eq other.key.rows) && origin == other.origin
+}
+
+object KeySample {
+
+  // Files are a little behind what is counted of their rows.
+  private val spreadShare = 0.9
 }

@@ -168,9 +168,10 @@ object JoinEstimator {
       right: PlanEstimate
   ): PlanEstimate = {
     val keys = matches.keys.fold(Seq.empty[JoinKeys.Pair])(_.pairs)
+    val degrees = new KeyDegrees(keys, left, right)
     val feared = Seq(
       Some(math.min(PlanEstimate.most, left.high * right.high)),
-      KeyDegrees.feared(keys, left, right),
+      degrees.feared,
       if (join.rightUnique) Some(left.high) else None,
       if (join.leftUnique) Some(right.high) else None
     ).flatten.min
@@ -188,7 +189,7 @@ object JoinEstimator {
       padded = left.padded ++ right.padded,
       keyed = left.keyed ++ right.keyed ++
         matches.keys.fold(Map.empty[Long, Seq[Attribute]])(k => k.keyedLeft ++ k.keyedRight),
-      repeats = KeyDegrees.repeats(keys, left, right),
+      repeats = degrees.repeats,
       extremes = left.extremes ++ right.extremes
     ).withRows(
       Quantity(matches.rows, matches.origin),

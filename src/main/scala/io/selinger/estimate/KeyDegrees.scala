@@ -14,7 +14,43 @@ import org.apache.spark.sql.catalyst.expressions.Expression
  * row groups are all that counts.
  *
  * References: [1] Cai, Balazinska, Suciu, Pessimistic Cardinality Estimation, SIGMOD 2019.
+ *
+ * @param pairs keys of the join
  */
+private[estimate] final class KeyDegrees(
+    pairs: Seq[JoinKeys.Pair],
+    left: PlanEstimate,
+    right: PlanEstimate
+) {
+  import KeyDegrees._
+
+  private val compared = pairs.filterNot(_.nullSafe)
+  private val (lefts, rights) = (compared.map(_.left), compared.map(_.right))
+
+  /** Partners of a row of each side. */
+  private val (ofLeft, ofRight) = (aRow(rights, right), aRow(lefts, left))
+
+  /** Rows that an inner join would be surprising to exceed; `None` where no sample tells. */
+  def feared: Option[Double] =
+    Seq(
+      ofLeft.map(_ * left.high),
+      ofRight.map(_ * right.high),
+      // The rows of as many keys of one side as the other has rows, each met by all rows of its key.
+      for (partners <- ofRight; rows <- among(rights, right, left.high)) yield rows * partners,
+      for (partners <- ofLeft; rows <- among(lefts, left, right.high)) yield rows * partners
+    ).flatten.minOption.map(math.min(_, PlanEstimate.most))
+
+  /** How often a row of each relation may be repeated in the result. */
+  def repeats: Map[Long, Double] = times(left, ofLeft) ++ times(right, ofRight)
+
+  private def times(side: PlanEstimate, partners: Option[Double]): Map[Long, Double] =
+    partners.fold(Map.empty[Long, Double]) { most =>
+      side.repeats.map { case (relation, often) =>
+        relation -> math.min(PlanEstimate.most, often * math.max(1.0, most))
+      }
+    }
+}
+
 private[estimate] object KeyDegrees {
 
   // Fewer sampled rows say nothing of the others.
@@ -23,50 +59,6 @@ private[estimate] object KeyDegrees {
   // Pairs of equal keys that may exist where none was found: of rows at random, once in ten thousand
   // times (Poisson).
   private val unseenPairs = 9.0
-
-  /**
-   * Rows that an inner join would be surprising to exceed; `None` where no sample tells.
-   *
-   * @param pairs keys of the join
-   */
-  def feared(
-      pairs: Seq[JoinKeys.Pair],
-      left: PlanEstimate,
-      right: PlanEstimate
-  ): Option[Double] = {
-    val compared = pairs.filterNot(_.nullSafe)
-    if (compared.isEmpty) None
-    else {
-      val (lefts, rights) = (compared.map(_.left), compared.map(_.right))
-      val (perLeft, perRight) = (aRow(rights, right), aRow(lefts, left))
-      Seq(
-        perLeft.map(_ * left.high),
-        perRight.map(_ * right.high),
-        // The rows of as many keys of one side as the other has rows, each met by all rows of its key.
-        for (partners <- perRight; rows <- among(rights, right, left.high)) yield rows * partners,
-        for (partners <- perLeft; rows <- among(lefts, left, right.high)) yield rows * partners
-      ).flatten.minOption.map(math.min(_, PlanEstimate.most))
-    }
-  }
-
-  /** How often a row of each relation may be repeated in the result of a join. */
-  def repeats(
-      pairs: Seq[JoinKeys.Pair],
-      left: PlanEstimate,
-      right: PlanEstimate
-  ): Map[Long, Double] = {
-    val compared = pairs.filterNot(_.nullSafe)
-    def times(side: PlanEstimate, partners: Option[Double]): Map[Long, Double] =
-      partners.fold(Map.empty[Long, Double]) { most =>
-        side.repeats.map { case (relation, often) =>
-          relation -> math.min(PlanEstimate.most, often * math.max(1.0, most))
-        }
-      }
-    if (compared.isEmpty) Map.empty
-    else
-      times(left, aRow(compared.map(_.right), right)) ++
-        times(right, aRow(compared.map(_.left), left))
-  }
 
   /** Rows of a side that have the key of one row of the other. */
   private def aRow(keys: Seq[Expression], side: PlanEstimate): Option[Double] =

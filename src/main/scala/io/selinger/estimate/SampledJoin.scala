@@ -84,15 +84,19 @@ private[estimate] object SampledJoin {
     }
     val expected = found.possible * share(columns)
     val correction = factor(found, expected)
-    if (columns.size == 1 || correction > decisive) correction
+    val enough = if (left.head.isSpread && right.head.isSpread) leastOfRows else leastOfPlaces
+    if (columns.size == 1 || correction * enough > 1.0) correction
     else {
       val independent = found.possible * columns.map(column => share(Seq(column))).product
       if (agrees(found, independent)) math.min(correction, independent / expected) else correction
     }
   }
 
-  // Ten times as many pairs were expected as there may be: hardly a chance of sampling.
-  private val decisive = 0.1
+  // Times as many pairs were expected as there may be, for that to be no chance of sampling: of rows
+  // from all over their relations one in a hundred finds none of five. Neighbours come and stay away
+  // together.
+  private val leastOfRows = 5.0
+  private val leastOfPlaces = 10.0
 
   /**
    * Whether that is about as many pairs as were found. Formulas take combinations of keys for

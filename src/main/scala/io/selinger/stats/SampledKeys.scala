@@ -152,11 +152,17 @@ final class SampledKeys private (
    * more values than runs of equal ones. `None` where too few rows were sampled with the next one.
    */
   def changing(column: Int): Option[Double] =
-    columns.get(column).map(_.neighbours).filter(_.length >= 2 * SampledKeys.leastPairs).map {
-      values =>
-        val pairs = values.length / 2
-        ((0 until pairs).count(i => values(2 * i) != values(2 * i + 1)) + 1.0) / pairs
-    }
+    changes.computeIfAbsent(
+      column,
+      _ =>
+        columns.get(column).map(_.neighbours).filter(_.length >= 2 * SampledKeys.leastPairs).map {
+          values =>
+            val pairs = values.length / 2
+            ((0 until pairs).count(i => values(2 * i) != values(2 * i + 1)) + 1.0) / pairs
+        }
+    )
+
+  private val changes = new ConcurrentHashMap[Int, Option[Double]]()
 
   /** Of a large relation no order is sampled twice, but its lines may lie side by side. */
   private def neighboursAgree(column: Int, other: Int): Boolean =

@@ -220,6 +220,22 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(reduced(LeftAnti).get.high == 10000)
   }
 
+  test("two sides that a subquery has reduced to the same keys have the rest of them in common") {
+    // As Spark repeats `key IN (…)` for every column that is equal to the key.
+    val orders = counted(10000, a = evenly(0, 9999), b = evenly(0, 99))
+    val lines = counted(50000, a = evenly(0, 9999), b = evenly(0, 99))
+    val (large, others) = (counted(50, a = evenly(0, 9999)), counted(50, a = evenly(0, 9999)))
+    def semi(side: Estimates.Relation, wanted: Estimates.Relation) =
+      Join(side.plan, wanted.plan, LeftSemi, Some(side.a === wanted.a), JoinHint.NONE)
+    def rows(ofOrders: Estimates.Relation, ofLines: Estimates.Relation) = {
+      val sides = (semi(orders, ofOrders), semi(lines, ofLines))
+      val plan = Join(sides._1, sides._2, Inner, Some(orders.a === lines.a), JoinHint.NONE)
+      Estimates.estimate(plan, orders, lines, large, others).get.rows.value
+    }
+    assert(math.abs(rows(large, large) - 250) < 10)
+    assert(rows(large, others) < 5)
+  }
+
   test("an outer join expects nulls where a row has no partner, and is certain of none") {
     val padded = joinedWith(colours, fact.plan, LeftOuter)(colours.b === 3.0)
     def left(condition: Expression) =

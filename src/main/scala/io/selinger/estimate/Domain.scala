@@ -1,7 +1,7 @@
 package io.selinger.estimate
 
 import io.selinger.stats.{KeySketch, SampledKey}
-import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 
 /**
  * Where the values of a column come from. Keys of two tables meet in what their relations hold, not
@@ -14,6 +14,8 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
  * @param sample of the column's values, where there is one
  * @param keys all values of the column in its relation, where they were collected
  * @param unique whether they were a key of the relation before some were ruled out
+ * @param within columns to whose values semi joins have reduced these, with the share of them that each
+ *   has left: what is reduced to the same column on two sides is not independent
  */
 final case class Domain(
     values: Option[Double],
@@ -21,11 +23,23 @@ final case class Domain(
     relation: Long,
     sample: Option[KeySample] = None,
     keys: Option[KeySketch] = None,
-    unique: Boolean = false
+    unique: Boolean = false,
+    within: Map[ExprId, Double] = Map.empty
 ) {
 
   /** Whether hardly a row of the relation has the value of another one, as far as counts tell. */
   def isKey: Boolean = unique || values.exists(_ >= Domain.keyShare * rows)
+
+  /** Share of the values that is left by semi joins that both have gone through. */
+  def reducedWith(other: Domain): Double =
+    if (within.isEmpty || other.within.isEmpty) 1.0
+    else
+      // Of several, one may imply another.
+      within.keySet
+        .intersect(other.within.keySet)
+        .map(column => math.max(within(column), other.within(column)))
+        .minOption
+        .getOrElse(1.0)
 
   /** What is left of the domain when values are ruled out, rather than rows. */
   def narrowed(share: Double): Domain =

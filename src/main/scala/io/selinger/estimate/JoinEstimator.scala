@@ -35,7 +35,7 @@ object JoinEstimator {
       case LeftOuter | LeftSingle => outer(join, matches, left, right, keepLeft = true)
       case RightOuter => outer(join, matches, left, right, keepRight = true)
       case FullOuter => outer(join, matches, left, right, keepLeft = true, keepRight = true)
-      case LeftSemi => reduced(left, matches, matches.left)
+      case LeftSemi => within(join, reduced(left, matches, matches.left), matches)
       case LeftAnti => reduced(left, matches, math.max(1.0 - matches.left, leastUnmatched))
       case ExistenceJoin(exists) => flagged(left, exists, matches.left)
       case _ => inner(join, matches, left, right)
@@ -253,9 +253,11 @@ object JoinEstimator {
           }
           val more = if (repeats.head.getOrElse(1.0) >= repeats.last.getOrElse(1.0)) l else r
           val sample = all.get(more.exprId).flatMap(_.sample)
-          all ++ Seq(l, r).flatMap(column =>
-            all.get(column.exprId).map(domain => column.exprId -> domain.copy(sample = sample))
-          )
+          val domains = Seq(l, r).flatMap(column => all.get(column.exprId).map(column -> _))
+          val within = domains.map(_._2.within).reduceOption(_ ++ _).getOrElse(Map.empty)
+          all ++ domains.map { case (column, domain) =>
+            column.exprId -> domain.copy(sample = sample, within = within)
+          }
         case _ => all
       }
     }
@@ -326,6 +328,19 @@ object JoinEstimator {
         pairs.high + preserved.map(_.high).sum,
         if (bounds.forall(_.isDefined)) Some(bounds.flatten.sum) else None
       )
+  }
+
+  /** Remembers what a semi join has reduced the values of its key to. */
+  private def within(join: EquiJoin, left: PlanEstimate, matches: Matches): PlanEstimate = {
+    val reduced = for {
+      pair <- Option.when(join.keys.size == 1 && join.other.isEmpty)(join.keys.head)
+      key <- PlanEstimate.columnOf(pair.left)
+      values <- PlanEstimate.columnOf(pair.right)
+      domain <- left.domains.get(key.exprId)
+    } yield key.exprId -> domain.copy(within =
+      domain.within.updated(values.exprId, Selectivity.clamp(matches.left))
+    )
+    left.copy(domains = left.domains ++ reduced)
   }
 
   private def reduced(left: PlanEstimate, matches: Matches, share: Double): PlanEstimate = {

@@ -135,14 +135,20 @@ final case class JoinKeys private (
         .orElse(valuesOf(others(pair), other))
         // Nothing is known of either: the smaller relation is taken as the other's dimension.
         .getOrElse(math.min(relationRows(own(pair), side), relationRows(others(pair), other)))
-      val between = (domain.map(_.relation), other.domain(others(pair)).map(_.relation))
-      (between, domain.map(_.rows), values)
+      val meeting = other.domain(others(pair))
+      val reduced = (for (ours <- domain; theirs <- meeting) yield ours.reducedWith(theirs))
+      (
+        (domain.map(_.relation), meeting.map(_.relation)),
+        domain.map(_.rows),
+        values,
+        reduced.getOrElse(1.0)
+      )
     }
     // Together the keys have at most as many combinations as their relation has rows; but keys of
     // several other relations have no reason to be those of one row of it.
     val groups = sized.groupBy(_._1).values.map { keys =>
       val most = keys.flatMap(_._2).minOption.getOrElse(math.max(1.0, side.rows.value))
-      math.max(1.0, math.min(product(keys.map(_._3)), most))
+      math.max(1.0, math.min(product(keys.map(_._3)), most) * product(keys.map(_._4)))
     }
     product(groups.toSeq)
   }

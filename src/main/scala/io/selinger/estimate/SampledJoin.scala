@@ -57,14 +57,11 @@ private[estimate] object SampledJoin {
   def determining(keys: Seq[Expression], side: PlanEstimate): Set[ExprId] =
     together(keys, side).fold(Set.empty[ExprId]) { found =>
       val rows = found.head.key.rows
-      side.domains.iterator.collect {
-        case (id, Domain(_, _, _, Some(sample), _, _))
-            if sample.isBeside(found.head) && found.forall(other =>
-              other.key.column != sample.key.column &&
-                rows.determines(sample.key.column, other.key.column)
-            ) =>
-          id
-      }.toSet
+      def follow(sample: KeySample) = sample.isBeside(found.head) && found.forall(other =>
+        other.key.column != sample.key.column &&
+          rows.determines(sample.key.column, other.key.column)
+      )
+      side.domains.iterator.collect { case (id, domain) if domain.sample.exists(follow) => id }.toSet
     }
 
   private def sampled(key: Expression, side: PlanEstimate): Option[KeySample] =

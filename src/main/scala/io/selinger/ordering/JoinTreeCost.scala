@@ -80,17 +80,18 @@ final class JoinTreeCost(
 
   /**
    * The relations on whose rows it depends most by how much one order costs less than another: what
-   * ten times as many rows of each would change of that. Of many relations, the largest ones.
+   * ten times as many rows of each would change of that, if joins returned ten times as many then. Of
+   * many relations, the largest ones.
    */
   def influential(one: JoinTree, other: JoinTree, most: Int): Seq[Int] = {
     val gain = one.seconds - other.seconds
+    val sets = (one.joins ++ other.joins).map(_.set).distinct
     val largest = estimates.indices.sortBy(i => (-estimates(i).rows.value, i))
-    // Each of them asks for the rows of all joins anew.
     if (estimates.size > mostTried) largest.take(most)
     else
       largest
         .map { i =>
-          val trees = withEstimates(estimates.updated(i, tenfold(i)))
+          val trees = tenfold(i, sets)
           i -> math.abs(trees.again(one).seconds - trees.again(other).seconds - gain)
         }
         .sortBy { case (i, change) => (-change, i) }
@@ -98,14 +99,24 @@ final class JoinTreeCost(
         .take(most)
   }
 
-  private def tenfold(i: Int): PlanEstimate = {
-    val rows = estimates(i).rows
-    estimates(i).withRows(
-      rows.copy(value = math.min(PlanEstimate.most, rows.value * 10)),
-      math.min(PlanEstimate.most, estimates(i).high * 10),
-      None
-    )
+  /** Costs if there were ten times as many rows of a relation, for trees of these sets. */
+  private def tenfold(i: Int, sets: Seq[RelationSet]): JoinTreeCost = {
+    val trees = withEstimates(estimates.updated(i, tenfold(estimates(i))))
+    sets.foreach { set =>
+      val now = known(set)
+      val more =
+        if (set.contains(i)) new Known(tenfold(now.estimate), now.rowBytes, now.uniqueKeys)
+        else now
+      trees.known.update(set, more)
+    }
+    trees
   }
+
+  private def tenfold(estimate: PlanEstimate): PlanEstimate = estimate.withRows(
+    estimate.rows.copy(value = math.min(PlanEstimate.most, estimate.rows.value * 10)),
+    math.min(PlanEstimate.most, estimate.high * 10),
+    None
+  )
 
   /**
    * Whether `one` costs no more than `other`, but for what is within the surcharge of doubtful joins,
@@ -303,7 +314,7 @@ object JoinTreeCost {
       val uniqueKeys: Set[ExpressionSet]
   )
 
-  private val mostTried = 12
+  private val mostTried = 16
 
   // What a join costs more at most, and from how many powers of ten between expected and feared rows.
   private val mostSurcharge = 0.02

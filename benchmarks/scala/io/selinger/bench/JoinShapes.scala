@@ -28,7 +28,7 @@ final case class StatedRelation(output: Seq[Attribute], rows: Long, distinct: Se
  * Joins of a usual form, in some order, over relations with random statistics: the same for the same
  * seed.
  *
- * @param shape one of [[JoinShapes.names]]
+ * @param shape chain, cycle, star, clique, snowflake or tree
  * @param mixed whether some joins are outer, semi or anti joins
  */
 final case class JoinShapes(shape: String, relations: Int, mixed: Boolean, seed: Int) {
@@ -113,8 +113,4 @@ final case class JoinShapes(shape: String, relations: Int, mixed: Boolean, seed:
     }
     grow(Vector(0), tables(0), Vector(0))
   }
-}
-
-object JoinShapes {
-  val names: Seq[String] = Seq("chain", "cycle", "star", "clique", "snowflake", "tree")
 }

@@ -24,16 +24,15 @@ object GreedySearch {
       tried: IndexedSeq[RelationSet],
       expired: () => Boolean
   ): Option[JoinTree] = {
-    def near(one: RelationSet, other: RelationSet): Boolean = {
-      val (few, many) = if (one.size <= other.size) (one, other) else (other, one)
-      few.exists(i => tried(i).meets(many)) ||
-      graph.edges.exists(edge => edge.relations.meets(one) && edge.relations.meets(other))
-    }
+    // What each tree may be joined with: relations that it is tried with, or has a complex join with.
+    val near = mutable.HashMap.from(relations.indices.map { i =>
+      i -> RelationSet.union(tried(i) +: graph.edgesAt(i).map(_.relations))
+    })
     // By the number under which each was made, which settles equal costs.
     val forest = mutable.LinkedHashMap.from(relations.indices.map(i => i -> relations(i)))
     var next = relations.size
     def candidate(one: Int, other: Int): Option[Candidate] =
-      if (!near(forest(one).set, forest(other).set)) None
+      if (!near(one).meets(forest(other).set) && !near(other).meets(forest(one).set)) None
       else
         Joining.join(forest(one), forest(other), graph, trees).map { tree =>
           Candidate(one, other, tree, tree.seconds - forest(one).seconds - forest(other).seconds)
@@ -47,6 +46,7 @@ object GreedySearch {
     while (forest.size > 1 && candidates.nonEmpty && !expired()) {
       val chosen = candidates.minBy(_.added)
       val gone = Set(chosen.one, chosen.other)
+      near.update(next, near(chosen.one) | near(chosen.other))
       gone.foreach(forest.remove)
       val others = forest.keys.toIndexedSeq
       forest.update(next, chosen.tree)

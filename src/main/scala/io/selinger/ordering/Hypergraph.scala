@@ -25,11 +25,15 @@ final class Hypergraph(val adjacent: IndexedSeq[RelationSet], val edges: Indexed
 
   val all: RelationSet = RelationSet.first(size)
 
-  private val everywhere: Array[Int] = edges.indices.toArray
+  // Indices of those of `edges` that concern a relation.
+  private val at: Array[Array[Int]] = {
+    val found = Array.fill(size)(Array.newBuilder[Int])
+    edges.indices.foreach(e => edges(e).relations.foreach(found(_) += e))
+    found.map(_.result())
+  }
 
   /** Those of `edges` that concern a relation. */
-  private val at: Array[Array[Int]] =
-    Array.tabulate(size)(i => everywhere.filter(edges(_).relations.contains(i)))
+  def edgesAt(relation: Int): Seq[JoinEdge] = at(relation).toIndexedSeq.map(edges)
 
   /** Relations outside of `set` that a join leads to: of more than one on its other side the first. */
   def neighbours(set: RelationSet): RelationSet = {
@@ -68,28 +72,33 @@ final class Hypergraph(val adjacent: IndexedSeq[RelationSet], val edges: Indexed
   ): Option[Connection] = {
     val both = one | other
     val (few, many) = if (one.size <= other.size) (one, other) else (other, one)
-    // Most joins are far from the smaller set.
-    val candidates = if (few.size == 1) at(few.lowest) else everywhere
     var (inner, connected, allowed) = (false, near, true)
     var (others, single) = (0, -1)
-    var i = 0
-    while (i < candidates.length) {
-      val edge = edges(candidates(i))
-      if (edge.relations.meets(many) && edge.crosses(one, other, both)) {
-        val holds = edge.rulesHold(both)
-        def split = edge.splits(one, other) || edge.splits(other, one)
-        if (edge.kind == JoinKind.Inner || edge.optional) {
-          connected ||= holds && split
-          if (!edge.optional) {
-            inner = true
-            allowed &&= holds && (edge.anySplit || split)
+    few.foreach { member =>
+      val candidates = at(member)
+      var i = 0
+      while (i < candidates.length) {
+        val edge = edges(candidates(i))
+        // Each edge once, whatever number of its relations are in the smaller set.
+        if (
+          edge.relations.meets(many) && edge.relations.lowestShared(few) == member &&
+          edge.crosses(one, other, both)
+        ) {
+          val holds = edge.rulesHold(both)
+          def split = edge.splits(one, other) || edge.splits(other, one)
+          if (edge.kind == JoinKind.Inner || edge.optional) {
+            connected ||= holds && split
+            if (!edge.optional) {
+              inner = true
+              allowed &&= holds && (edge.anySplit || split)
+            }
+          } else {
+            others += 1
+            single = candidates(i)
           }
-        } else {
-          others += 1
-          single = candidates(i)
         }
+        i += 1
       }
-      i += 1
     }
     if (others == 0) Option.when(allowed && connected)(Connection.inner)
     else if (near || inner || others > 1) None

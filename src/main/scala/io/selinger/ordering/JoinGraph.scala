@@ -104,9 +104,9 @@ final case class JoinGraph(
   val columns: IndexedSeq[Array[Column]] = {
     val wanted = AttributeSet(output)
     val uses = (keys.flatMap(k =>
-      k.members.flatMap(_._2.references.map(_.exprId -> k.relations))
+      k.members.flatMap(member => JoinGraph.columnsOf(member._2).map(_.exprId -> k.relations))
     ) ++ predicates.flatMap(p =>
-      p.condition.references.map(_.exprId -> p.edge.relations)
+      JoinGraph.columnsOf(p.condition).map(_.exprId -> p.edge.relations)
     )).groupMap(_._1)(_._2)
     relations.map(_.output.map { a =>
       Column(a, wanted.contains(a), RelationSet.union(uses.getOrElse(a.exprId, Nil)))
@@ -181,25 +181,30 @@ object JoinGraph {
     private val owner =
       relations.zipWithIndex.flatMap { case (r, i) => r.output.map(_.exprId -> i) }.toMap
 
+    private val outputs = AttributeSet(output)
+
     private val pairs = written.joins
 
-    private val conditions: IndexedSeq[Expression] =
-      pairs.flatMap(pair => distinct(pair.conditions)).toIndexedSeq
+    // By join, in the order of `pairs`.
+    private val conditionsOf: Seq[Seq[Expression]] = pairs.map(pair => distinct(pair.conditions))
+
+    private val conditions: IndexedSeq[Expression] = conditionsOf.flatten.toIndexedSeq
 
     def graph: Option[JoinGraph] =
-      if (conditions.forall(_.references.forall(a => owner.contains(a.exprId)))) Some(built)
+      if (conditions.forall(columnsOf(_).forall(a => owner.contains(a.exprId)))) Some(built)
       else None
 
     private def relationsOf(expression: Expression): RelationSet =
-      RelationSet.of(expression.references.map(a => owner(a.exprId)))
+      RelationSet.of(columnsOf(expression).map(a => owner(a.exprId)))
 
     private def tree: OperatorTree = {
       var next = 0
+      val own = conditionsOf.iterator
       def convert(shape: Shape): OperatorTree = shape match {
         case Leaf(index, _) => OperatorTree.Relation(index)
-        case Pair(left, right, kind, own) =>
+        case Pair(left, right, kind, _) =>
           val (l, r) = (convert(left), convert(right))
-          val predicates = distinct(own).map { condition =>
+          val predicates = own.next().map { condition =>
             next += 1
             val concerned = relationsOf(condition)
             val rejects = concerned.members.filter { i =>
@@ -226,9 +231,10 @@ object JoinGraph {
       val allInner = pairs.forall(_.joinType == Inner)
       // What follows from others may be subject to rules of its own.
       val implied = classes.map { case (key, _) =>
-        val named = key.written.map(relationsOf)
+        lazy val named = key.written.map(relationsOf)
         for {
           (one, n) <- key.members.map(_._1).zipWithIndex
+          if key.members.size > 2
           (other, _) <- key.members.drop(n + 1)
           both = RelationSet.single(one) | RelationSet.single(other)
           if !named.contains(both)
@@ -246,8 +252,9 @@ object JoinGraph {
         )
       }
       val keys = whole.map(_._1._1._1) ++ apartKeys
-      val keyed = keys.flatMap(_.written).map(_.canonicalized).toSet
-      val inKeys = equalities.collect { case (i, e) if keyed(e.canonicalized) => i }.toSet
+      val numberOf = new java.util.IdentityHashMap[EqualTo, Int]()
+      equalities.foreach { case (i, e) => numberOf.put(e, i) }
+      val inKeys = keys.iterator.flatMap(_.written).map(numberOf.get).toSet
       val beside = conditions.indices.filterNot(inKeys).map { i =>
         JoinPredicate(conditions(i), edgeOf(i), sidesOf(conditions(i)))
       }
@@ -315,7 +322,6 @@ object JoinGraph {
 
     /** The class of these equalities, and what it implies within single relations. */
     private def keyClass(equalities: Seq[EqualTo]): (KeyClass, Seq[Expression]) = {
-      val outputs = AttributeSet(output)
       val byRelation = distinct(equalities.flatMap(_.children))
         .groupBy(e => relationsOf(e).lowest)
         .toSeq
@@ -331,25 +337,39 @@ object JoinGraph {
     }
   }
 
-  private def distinct(conditions: Seq[Expression]): Seq[Expression] =
-    conditions.distinctBy(_.canonicalized)
+  private def distinct(expressions: Seq[Expression]): Seq[Expression] =
+    if (expressions.size < 2) expressions else expressions.distinctBy(identity)
+
+  /** The same for expressions that are equal; quick for columns, which nearly all are. */
+  private def identity(expression: Expression): Any = expression match {
+    case column: Attribute => column.exprId
+    case EqualTo(left: Attribute, right: Attribute) => Set(left.exprId, right.exprId)
+    case computed => computed.canonicalized
+  }
 
   private def missing(relation: LogicalPlan, conditions: Seq[Expression]): Seq[Expression] =
     conditions.filterNot(relation.constraints.contains)
 
   /** Equalities whose sides are equal by transitivity, together. */
   private def equivalent(equalities: Seq[EqualTo]): Seq[Seq[EqualTo]] = {
-    val leaders = mutable.HashMap.empty[Expression, Expression]
-    @tailrec def leader(side: Expression): Expression = leaders.get(side) match {
+    val leaders = mutable.HashMap.empty[Any, Any]
+    @tailrec def leader(side: Any): Any = leaders.get(side) match {
       case Some(next) => leader(next)
       case None => side
     }
     equalities.foreach { equality =>
-      val (one, other) =
-        (leader(equality.left.canonicalized), leader(equality.right.canonicalized))
+      val (one, other) = (leader(identity(equality.left)), leader(identity(equality.right)))
       if (one != other) leaders.update(other, one)
     }
-    val classes = equalities.groupBy(e => leader(e.left.canonicalized))
-    equalities.map(e => leader(e.left.canonicalized)).distinct.map(classes)
+    val led = equalities.map(e => leader(identity(e.left)) -> e)
+    val classes = led.groupMap(_._1)(_._2)
+    led.map(_._1).distinct.map(classes)
+  }
+
+  /** Columns that an expression names. Making sets of them is slow, and most are equalities. */
+  private def columnsOf(expression: Expression): Seq[Attribute] = expression match {
+    case column: Attribute => Seq(column)
+    case EqualTo(left: Attribute, right: Attribute) => Seq(left, right)
+    case other => other.references.toSeq
   }
 }

@@ -60,6 +60,17 @@ final class RelationSet private (private val low: Long, private val high: Array[
       (i + 1) * 64 + java.lang.Long.numberOfTrailingZeros(high(i))
     }
 
+  /** The least number of those that both have; -1 if there is none. */
+  def lowestShared(other: RelationSet): Int =
+    if ((low & other.low) != 0L) java.lang.Long.numberOfTrailingZeros(low & other.low)
+    else {
+      val words = math.min(high.length, other.high.length)
+      var i = 0
+      while (i < words && (high(i) & other.high(i)) == 0L) i += 1
+      if (i == words) -1
+      else (i + 1) * 64 + java.lang.Long.numberOfTrailingZeros(high(i) & other.high(i))
+    }
+
   /** Whether some member has a property; without a list of them, for the searches' inner loops. */
   def exists(holds: Int => Boolean): Boolean = {
     var found = false
@@ -75,18 +86,21 @@ final class RelationSet private (private val low: Long, private val high: Array[
     found
   }
 
-  def members: IndexedSeq[Int] = {
-    val found = Array.newBuilder[Int]
-    var i = 0
-    while (i <= high.length) {
-      var rest = word(i)
-      while (rest != 0L) {
-        found += i * 64 + java.lang.Long.numberOfTrailingZeros(rest)
-        rest &= rest - 1
-      }
-      i += 1
+  def foreach(visit: Int => Unit): Unit = {
+    val _ = exists { member =>
+      visit(member)
+      false
     }
-    scala.collection.immutable.ArraySeq.unsafeWrapArray(found.result())
+  }
+
+  def members: IndexedSeq[Int] = {
+    val found = new Array[Int](size)
+    var next = 0
+    foreach { member =>
+      found(next) = member
+      next += 1
+    }
+    scala.collection.immutable.ArraySeq.unsafeWrapArray(found)
   }
 
   /** All subsets but the empty one, each after its own subsets, as dynamic programming needs them. */

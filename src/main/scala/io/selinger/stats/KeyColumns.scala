@@ -1,8 +1,7 @@
 package io.selinger.stats
 
 import io.selinger.core.PlanningPass
-import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, ExprId, Expression}
-import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
@@ -39,7 +38,7 @@ object KeyColumns {
   private[stats] def of(root: LogicalPlan): Columns = {
     val plans = everything(root)
     val keys = plans.flatMap {
-      case ExtractEquiJoinKeys(_, left, right, _, _, _, _, _) => left ++ right
+      case join: Join => join.condition.toSeq.flatMap(compared)
       case aggregate: Aggregate => aggregate.groupingExpressions
       case _ => Nil
     }
@@ -53,9 +52,15 @@ object KeyColumns {
     }
     val computed = plans.flatMap(computedFrom).groupMapReduce(_._1)(_._2)(_ ++ _)
     Columns(
-      sources(keys.flatMap(ids).toSet, computed),
-      sources((keys ++ others).flatMap(ids).toSet, computed)
+      ColumnIds.withSources(keys.flatMap(ColumnIds.of).toSet, computed),
+      ColumnIds.withSources((keys ++ others).flatMap(ColumnIds.of).toSet, computed)
     )
+  }
+
+  private def compared(condition: Expression): Seq[Expression] = condition match {
+    case And(left, right) => compared(left) ++ compared(right)
+    case Equality(left, right) => Seq(left, right)
+    case _ => Nil
   }
 
   /** What an operator computes, from what. */
@@ -67,11 +72,11 @@ object KeyColumns {
       }
     case expand: Expand =>
       expand.output.zipWithIndex.map { case (column, i) =>
-        column.exprId -> expand.projections.flatMap(list => ids(list(i))).toSet
+        column.exprId -> expand.projections.flatMap(list => ColumnIds.of(list(i))).toSet
       }
     case other =>
       other.expressions.flatMap(_.collect { case alias @ Alias(child, _) =>
-        alias.exprId -> ids(child)
+        alias.exprId -> ColumnIds.of(child)
       })
   }
 
@@ -79,13 +84,4 @@ object KeyColumns {
     case stage: LogicalQueryStage => stage +: everything(stage.logicalPlan)
     case other => Seq(other)
   }.flatten
-
-  private def ids(expression: Expression): Set[ExprId] =
-    expression.references.iterator.map((attribute: Attribute) => attribute.exprId).toSet
-
-  /** With the columns that these are computed from, however often they are renamed. */
-  private def sources(found: Set[ExprId], computed: Map[ExprId, Set[ExprId]]): Set[ExprId] = {
-    val more = found ++ found.flatMap(id => computed.getOrElse(id, Set.empty[ExprId]))
-    if (more.size == found.size) found else sources(more, computed)
-  }
 }

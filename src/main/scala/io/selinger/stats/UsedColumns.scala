@@ -3,7 +3,7 @@ package io.selinger.stats
 import com.google.common.cache.{Cache, CacheBuilder}
 import io.selinger.core.PlanningPass
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, ExprId, Expression}
+import org.apache.spark.sql.catalyst.expressions.{Alias, ExprId}
 import org.apache.spark.sql.catalyst.plans.logical._
 import scala.util.control.NonFatal
 
@@ -71,16 +71,8 @@ object UsedColumns {
     val renamed = root
       .collect { case project @ (_: Project | _: Aggregate | _: Window) => project.expressions }
       .flatten
-      .flatMap(_.collect { case alias @ Alias(child, _) => alias.exprId -> ids(child) })
+      .flatMap(_.collect { case alias @ Alias(child, _) => alias.exprId -> ColumnIds.of(child) })
       .toMap
-    sources(deciding.flatMap(ids).toSet, renamed)
-  }
-
-  private def ids(expression: Expression): Set[ExprId] =
-    expression.references.iterator.map((attribute: Attribute) => attribute.exprId).toSet
-
-  private def sources(found: Set[ExprId], renamed: Map[ExprId, Set[ExprId]]): Set[ExprId] = {
-    val more = found ++ found.flatMap(id => renamed.getOrElse(id, Set.empty[ExprId]))
-    if (more.size == found.size) found else sources(more, renamed)
+    ColumnIds.withSources(deciding.flatMap(ColumnIds.of).toSet, renamed)
   }
 }

@@ -1,6 +1,7 @@
 package io.selinger.ordering
 
-import org.apache.spark.sql.catalyst.expressions.ExprId
+import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
+import scala.collection.mutable
 
 /**
  * The keys by which a join of two sets is estimated: all of them in ordinary queries. Where hundreds of
@@ -18,46 +19,57 @@ private[ordering] final class ComparedKeys(
   /** Whether all keys count. */
   val areFew: Boolean = graph.keys.size <= few
 
-  // By relation, most selective first, with the relations that each key connects.
-  private lazy val keysAt: Array[Array[(Int, RelationSet)]] = {
+  // By relation, most selective first.
+  private lazy val keysAt: Array[Array[Int]] = {
     val order = graph.keys.indices.sortBy(k => (-distinct(k).valuesIterator.max, k))
-    val at = Array.fill(graph.relations.size)(Array.newBuilder[(Int, RelationSet)])
-    order.foreach { k =>
-      val connected = graph.keys(k).relations
-      connected.members.foreach(i => at(i) += k -> connected)
-    }
+    val at = Array.fill(graph.relations.size)(Array.newBuilder[Int])
+    order.foreach(k => graph.keys(k).relations.foreach(at(_) += k))
     at.map(_.result())
   }
 
   private lazy val inPredicates: Set[ExprId] =
     graph.predicates.flatMap(_.condition.references.map(_.exprId)).toSet
 
-  /** Numbers of the classes that count for a join of these sets. */
+  /** Numbers of the classes that count for a join of these sets, ascending. */
   def between(left: RelationSet, right: RelationSet): Seq[Int] =
     if (areFew) graph.keyNumbersBetween(left, right)
     else {
       val (one, other) = if (left.size <= right.size) (left, right) else (right, left)
-      one.members.flatMap(mostSelective(_, other)).distinct.sorted
+      mostSelective(one, other)
     }
 
   /** Whether joins of `set` with others are estimated by a column. */
   def columns(set: RelationSet): ExprId => Boolean =
     if (areFew) graph.isCompared(_, set)
     else {
-      val keys = graph.all.without(set).members.flatMap(mostSelective(_, set)).distinct
-      val members = for {
-        key <- keys
-        (relation, member) <- graph.keys(key).members if set.contains(relation)
-        column <- member.references
-      } yield column.exprId
-      val wanted = members.toSet
+      val wanted = mutable.HashSet.empty[ExprId]
+      mostSelective(graph.all.without(set), set).foreach { key =>
+        graph.keys(key).members.foreach { case (relation, member) =>
+          if (set.contains(relation)) member match {
+            case column: Attribute => wanted += column.exprId
+            case other => wanted ++= other.references.map(_.exprId)
+          }
+        }
+      }
       id => wanted(id) || inPredicates(id) && graph.isCompared(id, set)
     }
 
-  private def mostSelective(relation: Int, set: RelationSet): Seq[Int] =
-    keysAt(relation).iterator.collect { case (key, others) if others.meets(set) => key }
-      .take(mostOfOne)
-      .toSeq
+  /** Those of each of `relations` that count for its joins with `others`. */
+  private def mostSelective(relations: RelationSet, others: RelationSet): Seq[Int] = {
+    val found = mutable.BitSet.empty
+    relations.foreach { relation =>
+      val keys = keysAt(relation)
+      var (i, count) = (0, 0)
+      while (i < keys.length && count < mostOfOne) {
+        if (graph.keys(keys(i)).relations.meets(others)) {
+          found += keys(i)
+          count += 1
+        }
+        i += 1
+      }
+    }
+    found.toSeq
+  }
 }
 
 private[ordering] object ComparedKeys {

@@ -197,6 +197,8 @@ object JoinGraph {
     private def relationsOf(expression: Expression): RelationSet =
       RelationSet.of(columnsOf(expression).map(a => owner(a.exprId)))
 
+    private lazy val concerned: IndexedSeq[RelationSet] = conditions.map(relationsOf)
+
     private def tree: OperatorTree = {
       var next = 0
       val own = conditionsOf.iterator
@@ -206,11 +208,11 @@ object JoinGraph {
           val (l, r) = (convert(left), convert(right))
           val predicates = own.next().map { condition =>
             next += 1
-            val concerned = relationsOf(condition)
-            val rejects = concerned.members.filter { i =>
+            val own = concerned(next - 1)
+            val rejects = own.members.filter { i =>
               NullRejection.rejects(condition, relations(i).outputSet)
             }
-            OperatorTree.Predicate(next - 1, concerned, RelationSet.of(rejects))
+            OperatorTree.Predicate(next - 1, own, RelationSet.of(rejects))
           }
           OperatorTree.Operator(kindOf(kind), predicates, l, r)
       }
@@ -223,7 +225,7 @@ object JoinGraph {
       val edgeOf = edges.flatMap(edge => edge.predicates.map(_ -> edge)).toMap
       val equalities = conditions.indices.flatMap { i =>
         conditions(i) match {
-          case e @ EqualTo(l, r) if isFree(edgeOf(i), e) && apart(l, r) => Some((i, e))
+          case e @ EqualTo(l, r) if isFree(edgeOf(i), concerned(i)) && apart(l, r) => Some((i, e))
           case _ => None
         }
       }
@@ -273,12 +275,13 @@ object JoinGraph {
       JoinEdge(JoinKind.Inner, RelationSet.single(one), RelationSet.single(other), Nil, Nil)
 
     /** An equality of two relations, which nothing else must come before. */
-    private def isFree(edge: JoinEdge, equality: EqualTo): Boolean =
-      edge.kind == JoinKind.Inner && edge.relations == relationsOf(equality)
+    private def isFree(edge: JoinEdge, concerned: RelationSet): Boolean =
+      edge.kind == JoinKind.Inner && edge.relations == concerned
 
-    private def apart(left: Expression, right: Expression): Boolean =
-      relationsOf(left).size == 1 && relationsOf(right).size == 1 &&
-        !relationsOf(left).meets(relationsOf(right))
+    private def apart(left: Expression, right: Expression): Boolean = {
+      val (one, other) = (relationsOf(left), relationsOf(right))
+      one.size == 1 && other.size == 1 && one != other
+    }
 
     private def sidesOf(condition: Expression): Option[(RelationSet, RelationSet)] =
       condition match {

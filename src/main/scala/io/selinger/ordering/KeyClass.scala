@@ -63,5 +63,7 @@ final case class KeyClass(
   }
 
   private def relationOf(expression: Expression): Option[Int] =
-    members.collectFirst { case (i, member) if member.semanticEquals(expression) => i }
+    members.collectFirst {
+      case (i, member) if (member eq expression) || member.semanticEquals(expression) => i
+    }
 }

@@ -52,8 +52,8 @@ object KeyColumns {
     }
     val computed = plans.flatMap(computedFrom).groupMapReduce(_._1)(_._2)(_ ++ _)
     Columns(
-      ColumnIds.withSources(keys.flatMap(ColumnIds.of).toSet, computed),
-      ColumnIds.withSources((keys ++ others).flatMap(ColumnIds.of).toSet, computed)
+      ColumnIds.withSources(ColumnIds.of(keys), computed),
+      ColumnIds.withSources(ColumnIds.of(keys ++ others), computed)
     )
   }
 
@@ -72,11 +72,11 @@ object KeyColumns {
       }
     case expand: Expand =>
       expand.output.zipWithIndex.map { case (column, i) =>
-        column.exprId -> expand.projections.flatMap(list => ColumnIds.of(list(i))).toSet
+        column.exprId -> expand.projections.flatMap(list => ColumnIds.of(Seq(list(i)))).toSet
       }
     case other =>
       other.expressions.flatMap(_.collect { case alias @ Alias(child, _) =>
-        alias.exprId -> ColumnIds.of(child)
+        alias.exprId -> ColumnIds.of(Seq(child))
       })
   }
 

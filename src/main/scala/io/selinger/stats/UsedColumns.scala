@@ -71,8 +71,8 @@ object UsedColumns {
     val renamed = root
       .collect { case project @ (_: Project | _: Aggregate | _: Window) => project.expressions }
       .flatten
-      .flatMap(_.collect { case alias @ Alias(child, _) => alias.exprId -> ColumnIds.of(child) })
+      .flatMap(_.collect { case alias @ Alias(child, _) => alias.exprId -> ColumnIds.of(Seq(child)) })
       .toMap
-    ColumnIds.withSources(deciding.flatMap(ColumnIds.of).toSet, renamed)
+    ColumnIds.withSources(ColumnIds.of(deciding), renamed)
   }
 }

@@ -27,6 +27,9 @@ private[ordering] final class ComparedKeys(
     at.map(_.result())
   }
 
+  // Relations of each key.
+  private lazy val connected: Array[RelationSet] = graph.keys.map(_.relations).toArray
+
   private lazy val inPredicates: Set[ExprId] =
     graph.predicates.flatMap(_.condition.references.map(_.exprId)).toSet
 
@@ -61,7 +64,7 @@ private[ordering] final class ComparedKeys(
       val keys = keysAt(relation)
       var (i, count) = (0, 0)
       while (i < keys.length && count < mostOfOne) {
-        if (graph.keys(keys(i)).relations.meets(others)) {
+        if (connected(keys(i)).meets(others)) {
           found += keys(i)
           count += 1
         }

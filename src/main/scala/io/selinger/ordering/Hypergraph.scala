@@ -1,5 +1,7 @@
 package io.selinger.ordering
 
+import scala.collection.immutable.ArraySeq
+
 /**
  * How two inputs are joined.
  *
@@ -133,6 +135,6 @@ object Hypergraph {
       adjacent(left) = adjacent(left) | edge.right
       adjacent(right) = adjacent(right) | edge.left
     }
-    new Hypergraph(adjacent.toIndexedSeq, complex.toIndexedSeq)
+    new Hypergraph(ArraySeq.from(adjacent), ArraySeq.from(complex))
   }
 }

@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
 import scala.annotation.tailrec
+import scala.collection.immutable.ArraySeq
 import scala.collection.mutable
 
 /**
@@ -263,7 +264,7 @@ object JoinGraph {
       val shape = Hypergraph.of(relations.size, edges ++ whole.flatMap(_._1._2))
       JoinGraph(
         filtered(whole.flatMap(_._1._1._2)),
-        keys.toIndexedSeq,
+        ArraySeq.from(keys),
         beside,
         shape,
         shape.edges.map(kindOf(_, edges)),

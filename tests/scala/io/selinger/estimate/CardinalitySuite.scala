@@ -357,6 +357,10 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(math.abs(kept(t.cast(DoubleType) > 500000.0) - 50) < 15)
     assert(kept(t > 1000000.0) <= 1.0 && kept(t < 1000000.0) > 98)
     assert(math.abs(kept(m > 5000.0) - 50) < 5 && kept(m > 6000.0) < 1.1)
+    val share = fact.plan.groupBy(fact.a)(fact.a, (sum(fact.b) * 0.5).as("half"))
+    def half(condition: Expression): Double = rows(share.where(condition))
+    assert(math.abs(half(share.output(1) > 250000.0) - 50) < 15)
+    assert(half(share.output(1) > 500000.0) <= 1.0)
   }
 
   test("nulls are not added up, and of a few rows nothing is said") {

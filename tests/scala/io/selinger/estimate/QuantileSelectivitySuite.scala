@@ -60,4 +60,16 @@ class QuantileSelectivitySuite extends AnyFunSuite {
     val found = Estimates.estimate(Filter(odd.a > 6, odd.plan), odd).get
     assert(math.abs(found.rows.value - 400) < 10, found.rows.toString)
   }
+
+  test("two columns are compared by how the values of each are spread") {
+    val others = Estimates.counted(1000, a = Estimates.evenly(0, 1000), b = column)
+    def share(condition: Expression) = {
+      val kept = Estimates.estimate(Filter(condition, others.plan), others)
+      kept.fold(0.0)(_.rows.value / 1000)
+    }
+    // Nearly all values of one side are at most ten, where the other has one in a hundred.
+    assert(math.abs(share(others.b < others.a) / 0.8 - 0.945) < 0.03)
+    assert(math.abs(share(others.b >= others.a) / 0.8 - 0.055) < 0.03)
+    assert(math.abs(share(others.a < others.a) - 0.5) < 0.02)
+  }
 }

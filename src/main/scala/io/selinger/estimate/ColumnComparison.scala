@@ -1,8 +1,9 @@
 package io.selinger.estimate
 
+import io.selinger.stats.ColumnStatistics
 import org.apache.spark.sql.catalyst.expressions._
 
-/** `a < b` and its like between two columns: how often one uniform value is below another. */
+/** `a < b` and its like between two columns: how often a value of one is below one of the other. */
 private[estimate] object ColumnComparison {
 
   def of(comparison: BinaryComparison, input: PlanEstimate): Option[Selectivity] =
@@ -18,14 +19,39 @@ private[estimate] object ColumnComparison {
     for {
       low <- input.column(left)
       high <- input.column(right)
-      (from, to) <- low.min.zip(low.max)
-      (start, end) <- high.min.zip(high.max)
-      share = probability(from, to, start, end)
+      share <-
+        if (low.quantiles.isEmpty && high.quantiles.isEmpty) evenly(low, high)
+        else spread(low, high)
       if !share.isNaN
     } yield {
       val present = Seq(low, high).map(c => 1.0 - c.nullFraction.getOrElse(0.0)).product
       Selectivity.derived(share * present)
     }
+
+  private def evenly(low: ColumnStatistics, high: ColumnStatistics): Option[Double] =
+    for {
+      (from, to) <- low.min.zip(low.max)
+      (start, end) <- high.min.zip(high.max)
+    } yield probability(from, to, start, end)
+
+  /** By how the values of either side are spread, where that is known. */
+  private def spread(low: ColumnStatistics, high: ColumnStatistics): Option[Double] =
+    for (of <- placesOf(low); others <- placesOf(high)) yield {
+      val pairs = for (one <- of; other <- others) yield if (one < other) 1.0 else 0.0
+      pairs.sum / pairs.size
+    }
+
+  /** Places that divide the values into parts of the same size, in the middle of each. */
+  private def placesOf(column: ColumnStatistics): Option[IndexedSeq[Double]] = {
+    val shares = (0 until parts).map(i => (i + 0.5) / parts)
+    column.quantiles
+      .map(quantiles => shares.map(quantiles.placeOf))
+      .orElse(column.min.zip(column.max).map { case (from, to) =>
+        shares.map(share => from + (to - from) * share)
+      })
+  }
+
+  private val parts = 32
 
   /** That a uniform value of [from, to] is below one of [start, end]. */
   private[estimate] def probability(

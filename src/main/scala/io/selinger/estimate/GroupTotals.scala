@@ -3,6 +3,7 @@ package io.selinger.estimate
 import io.selinger.stats.{ColumnStatistics, Quantiles}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.types.NumericType
 
 /**
  * How the counts, sums and averages of groups are spread, for conditions on them (HAVING): as a
@@ -33,8 +34,22 @@ private[estimate] object GroupTotals {
             _
           ) =>
         total(value, rows, input)
+      case Multiply(ComputedColumn.Place(by), totals, _) => scaled(totals, by, rows, input)
+      case Multiply(totals, ComputedColumn.Place(by), _) => scaled(totals, by, rows, input)
+      case Divide(totals, ComputedColumn.Place(by), _) => scaled(totals, 1.0 / by, rows, input)
+      case Cast(totals, to: NumericType, _, _)
+          if totals.dataType.isInstanceOf[NumericType] && Cast.canUpCast(totals.dataType, to) =>
+        of(totals, rows, input)
       case _ => None
     }
+
+  private def scaled(
+      totals: Expression,
+      by: Double,
+      rows: Double,
+      input: PlanEstimate
+  ): Option[Quantiles] =
+    if (by == 0 || by.isInfinite) None else of(totals, rows, input).flatMap(_.moved(_ * by))
 
   private final case class Moments(mean: Double, variance: Double)
 

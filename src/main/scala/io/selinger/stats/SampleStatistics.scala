@@ -163,8 +163,11 @@ object SampleStatistics {
       .toSeq
       .sortBy(column => (isCounted(column), column.exprId.id))
 
-    def isCounted(column: Attribute): Boolean =
-      statistics.dictionaries.contains(FooterReader.columnName(column.name))
+    /** Whether its values were counted, by dictionaries or by `analyze`. */
+    def isCounted(column: Attribute): Boolean = {
+      val name = FooterReader.columnName(column.name)
+      statistics.dictionaries.contains(name) || statistics.keys.contains(name)
+    }
 
     val columns: Seq[Attribute] = {
       val mentioned = asked.flatMap(_.references.toSeq.map(column => inFiles(column.exprId)))

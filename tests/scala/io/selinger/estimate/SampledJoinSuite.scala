@@ -219,7 +219,9 @@ class SampledJoinSuite extends AnyFunSuite {
     plan -> SampledEstimate.of(rows, sample, plan.output)
   }
 
-  test("of combinations that hardly meet, samples from all over tell sooner than from some places") {
+  test(
+    "of combinations that hardly meet, samples from all over tell sooner than from some places"
+  ) {
     def joined(covered: Long): Double = {
       PlanningPass.start()
       val ((one, left), (other, right)) = (purchases("l", covered), purchases("r", covered))

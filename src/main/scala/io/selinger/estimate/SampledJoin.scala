@@ -61,7 +61,9 @@ private[estimate] object SampledJoin {
         other.key.column != sample.key.column &&
           rows.determines(sample.key.column, other.key.column)
       )
-      side.domains.iterator.collect { case (id, domain) if domain.sample.exists(follow) => id }.toSet
+      side.domains.iterator.collect {
+        case (id, domain) if domain.sample.exists(follow) => id
+      }.toSet
     }
 
   private def sampled(key: Expression, side: PlanEstimate): Option[KeySample] =

@@ -71,7 +71,9 @@ object UsedColumns {
     val renamed = root
       .collect { case project @ (_: Project | _: Aggregate | _: Window) => project.expressions }
       .flatten
-      .flatMap(_.collect { case alias @ Alias(child, _) => alias.exprId -> ColumnIds.of(Seq(child)) })
+      .flatMap(_.collect { case alias @ Alias(child, _) =>
+        alias.exprId -> ColumnIds.of(Seq(child))
+      })
       .toMap
     ColumnIds.withSources(ColumnIds.of(deciding), renamed)
   }

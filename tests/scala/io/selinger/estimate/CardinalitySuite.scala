@@ -225,15 +225,36 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val orders = counted(10000, a = evenly(0, 9999), b = evenly(0, 99))
     val lines = counted(50000, a = evenly(0, 9999), b = evenly(0, 99))
     val (large, others) = (counted(50, a = evenly(0, 9999)), counted(50, a = evenly(0, 9999)))
-    def semi(side: Estimates.Relation, wanted: Estimates.Relation) =
-      Join(side.plan, wanted.plan, LeftSemi, Some(side.a === wanted.a), JoinHint.NONE)
-    def rows(ofOrders: Estimates.Relation, ofLines: Estimates.Relation) = {
+    def semi(side: Estimates.Relation, wanted: LogicalPlan) =
+      Join(side.plan, wanted, LeftSemi, Some(side.a === wanted.output.head), JoinHint.NONE)
+    def rows(ofOrders: LogicalPlan, ofLines: LogicalPlan) = {
       val sides = (semi(orders, ofOrders), semi(lines, ofLines))
       val plan = Join(sides._1, sides._2, Inner, Some(orders.a === lines.a), JoinHint.NONE)
       Estimates.estimate(plan, orders, lines, large, others).get.rows.value
     }
-    assert(math.abs(rows(large, large) - 250) < 10)
-    assert(rows(large, others) < 5)
+    assert(math.abs(rows(large.plan, large.plan) - 250) < 10)
+    assert(rows(large.plan, others.plan) < 5)
+    // The same column under another predicate is another subquery.
+    assert(rows(large.plan, large.plan.where(large.a < 2000.0)) < 5)
+  }
+
+  test("rows that an outer join keeps are not reduced to what the other side was") {
+    val (a, b, c) = (
+      counted(10000, a = evenly(0, 9999), b = evenly(0, 99)),
+      counted(10000, a = evenly(0, 9999), b = evenly(0, 99)),
+      counted(10000, a = evenly(0, 9999), b = evenly(0, 99))
+    )
+    val wanted = counted(50, a = evenly(0, 9999))
+    def semi(side: Estimates.Relation) =
+      Join(side.plan, wanted.plan, LeftSemi, Some(side.a === wanted.a), JoinHint.NONE)
+    def rows(kind: JoinType) = {
+      val pairs = Join(a.plan, semi(b), kind, Some(a.a === b.a), JoinHint.NONE)
+      val plan = Join(pairs, semi(c), Inner, Some(a.a === c.a), JoinHint.NONE)
+      Estimates.estimate(plan, a, b, c, wanted).get.rows.value
+    }
+    // Fifty of ten thousand keys are in c; in a all, or just the same fifty.
+    assert(math.abs(rows(LeftOuter) - 50) < 5)
+    assert(math.abs(rows(Inner) - 50) < 5)
   }
 
   test("an outer join expects nulls where a row has no partner, and is certain of none") {

@@ -72,4 +72,17 @@ class QuantileSelectivitySuite extends AnyFunSuite {
     assert(math.abs(share(others.b >= others.a) / 0.8 - 0.055) < 0.03)
     assert(math.abs(share(others.a < others.a) - 0.5) < 0.02)
   }
+
+  test("equal values count for <= and >=") {
+    val zeros = column.copy(
+      nullFraction = Some(0.0),
+      quantiles = Quantiles.of(Seq((0.0, 0.0, 0.9), (1000.0, 1.0, 1.0)))
+    )
+    val both = Estimates.counted(1000, a = zeros, b = zeros)
+    def rows(condition: Expression) =
+      Estimates.estimate(Filter(condition, both.plan), both).fold(0.0)(_.rows.value)
+    // Nine tenths of either are zero.
+    assert(rows(both.a <= both.b) > 850 && rows(both.a >= both.b) > 850)
+    assert(rows(both.a < both.b) < 150 && rows(both.a > both.b) < 150)
+  }
 }

@@ -8,20 +8,21 @@ private[estimate] object ColumnComparison {
 
   def of(comparison: BinaryComparison, input: PlanEstimate): Option[Selectivity] =
     comparison match {
-      case LessThan(left, right) => below(left, right, input)
-      case LessThanOrEqual(left, right) => below(left, right, input)
-      case GreaterThan(left, right) => below(right, left, input)
-      case GreaterThanOrEqual(left, right) => below(right, left, input)
+      case LessThan(left, right) => below(left, right, ties = 0.0, input)
+      case LessThanOrEqual(left, right) => below(left, right, ties = 1.0, input)
+      case GreaterThan(left, right) => below(right, left, ties = 0.0, input)
+      case GreaterThanOrEqual(left, right) => below(right, left, ties = 1.0, input)
       case _ => None
     }
 
-  private def below(left: Expression, right: Expression, input: PlanEstimate) =
+  /** @param ties what two equal values count for */
+  private def below(left: Expression, right: Expression, ties: Double, input: PlanEstimate) =
     for {
       low <- input.column(left)
       high <- input.column(right)
       share <-
         if (low.quantiles.isEmpty && high.quantiles.isEmpty) evenly(low, high)
-        else spread(low, high)
+        else spread(low, high, ties)
       if !share.isNaN
     } yield {
       val present = Seq(low, high).map(c => 1.0 - c.nullFraction.getOrElse(0.0)).product
@@ -35,9 +36,15 @@ private[estimate] object ColumnComparison {
     } yield probability(from, to, start, end)
 
   /** By how the values of either side are spread, where that is known. */
-  private def spread(low: ColumnStatistics, high: ColumnStatistics): Option[Double] =
+  private def spread(
+      low: ColumnStatistics,
+      high: ColumnStatistics,
+      ties: Double
+  ): Option[Double] =
     for (of <- placesOf(low); others <- placesOf(high)) yield {
-      val pairs = for (one <- of; other <- others) yield if (one < other) 1.0 else 0.0
+      val pairs =
+        for (one <- of; other <- others)
+          yield if (one < other) 1.0 else if (one == other) ties else 0.0
       pairs.sum / pairs.size
     }
 

@@ -174,7 +174,6 @@ object ComputedColumn {
   }
 
   /** A literal's place on the axis. */
-  /** A literal's place on the numeric axis. */
   private[estimate] object Place {
     def unapply(expression: Expression): Option[Double] = expression match {
       case Literal(value, kind) => NumericAxis.of(value, kind).filterNot(_.isInfinite)

@@ -14,8 +14,8 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
  * @param sample of the column's values, where there is one
  * @param keys all values of the column in its relation, where they were collected
  * @param unique whether they were a key of the relation before some were ruled out
- * @param within columns to whose values semi joins have reduced these, with the share of them that each
- *   has left: what is reduced to the same column on two sides is not independent
+ * @param within what semi joins have reduced these values to, with the share of them that each has
+ *   left: what is reduced to the same values on two sides is not independent
  */
 final case class Domain(
     values: Option[Double],
@@ -24,7 +24,7 @@ final case class Domain(
     sample: Option[KeySample] = None,
     keys: Option[KeySketch] = None,
     unique: Boolean = false,
-    within: Map[ExprId, Double] = Map.empty
+    within: Map[Reduction, Double] = Map.empty
 ) {
 
   /** Whether hardly a row of the relation has the value of another one, as far as counts tell. */
@@ -37,9 +37,15 @@ final case class Domain(
       // Of several, one may imply another.
       within.keySet
         .intersect(other.within.keySet)
-        .map(column => math.max(within(column), other.within(column)))
+        .map(reduction => math.max(within(reduction), other.within(reduction)))
         .minOption
         .getOrElse(1.0)
+
+  /** What is left of the values that two columns both have. */
+  def withinBoth(other: Domain): Domain =
+    copy(within = other.within.foldLeft(within) { case (all, (reduction, share)) =>
+      all.updated(reduction, all.get(reduction).fold(share)(math.max(_, share)))
+    })
 
   /** What is left of the domain when values are ruled out, rather than rows. */
   def narrowed(share: Double): Domain =
@@ -58,6 +64,13 @@ object Domain {
   /** Values a row from which on they count as keys: counts of values are estimates. */
   val keyShare: Double = 0.9
 }
+
+/**
+ * Values that a semi join keeps: those of a column in just these rows. Spark repeats `key IN (…)` for
+ * every column that is equal to the key, with the same column in each; what has other predicates has
+ * other numbers.
+ */
+final case class Reduction(column: ExprId, rows: Double, values: Option[Double])
 
 /**
  * A column in a sample of its relation.

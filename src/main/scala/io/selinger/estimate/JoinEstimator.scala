@@ -35,10 +35,10 @@ object JoinEstimator {
       case LeftOuter | LeftSingle => outer(join, matches, left, right, keepLeft = true)
       case RightOuter => outer(join, matches, left, right, keepRight = true)
       case FullOuter => outer(join, matches, left, right, keepLeft = true, keepRight = true)
-      case LeftSemi => within(join, reduced(left, matches, matches.left), matches)
+      case LeftSemi => within(join, reduced(left, matches, matches.left), matches, right)
       case LeftAnti => reduced(left, matches, math.max(1.0 - matches.left, leastUnmatched))
       case ExistenceJoin(exists) => flagged(left, exists, matches.left)
-      case _ => inner(join, matches, left, right)
+      case _ => withinBoth(matches, inner(join, matches, left, right))
     }
   }
 
@@ -253,11 +253,9 @@ object JoinEstimator {
           }
           val more = if (repeats.head.getOrElse(1.0) >= repeats.last.getOrElse(1.0)) l else r
           val sample = all.get(more.exprId).flatMap(_.sample)
-          val domains = Seq(l, r).flatMap(column => all.get(column.exprId).map(column -> _))
-          val within = domains.map(_._2.within).reduceOption(_ ++ _).getOrElse(Map.empty)
-          all ++ domains.map { case (column, domain) =>
-            column.exprId -> domain.copy(sample = sample, within = within)
-          }
+          all ++ Seq(l, r).flatMap(column =>
+            all.get(column.exprId).map(domain => column.exprId -> domain.copy(sample = sample))
+          )
         case _ => all
       }
     }
@@ -331,16 +329,35 @@ object JoinEstimator {
   }
 
   /** Remembers what a semi join has reduced the values of its key to. */
-  private def within(join: EquiJoin, left: PlanEstimate, matches: Matches): PlanEstimate = {
+  private def within(
+      join: EquiJoin,
+      left: PlanEstimate,
+      matches: Matches,
+      right: PlanEstimate
+  ): PlanEstimate = {
     val reduced = for {
       pair <- Option.when(join.keys.size == 1 && join.other.isEmpty)(join.keys.head)
       key <- PlanEstimate.columnOf(pair.left)
       values <- PlanEstimate.columnOf(pair.right)
       domain <- left.domains.get(key.exprId)
-    } yield key.exprId -> domain.copy(within =
-      domain.within.updated(values.exprId, Selectivity.clamp(matches.left))
-    )
+      to = Reduction(values.exprId, right.rows.value, right.distinct(values))
+    } yield key.exprId ->
+      domain.copy(within = domain.within.updated(to, Selectivity.clamp(matches.left)))
     left.copy(domains = left.domains ++ reduced)
+  }
+
+  /** Keys of rows that all have a partner are reduced to what either side was. */
+  private def withinBoth(matches: Matches, joined: PlanEstimate): PlanEstimate = {
+    def domain(key: Expression) =
+      PlanEstimate.columnOf(key).flatMap(c => joined.domains.get(c.exprId).map(c.exprId -> _))
+    val reduced = for {
+      pair <- matches.keys.toSeq.flatMap(_.pairs)
+      (one, ours) <- domain(pair.left).toSeq
+      (other, theirs) <- domain(pair.right).toSeq
+      if ours.within.nonEmpty || theirs.within.nonEmpty
+      both <- Seq(one -> ours.withinBoth(theirs), other -> theirs.withinBoth(ours))
+    } yield both
+    if (reduced.isEmpty) joined else joined.copy(domains = joined.domains ++ reduced)
   }
 
   private def reduced(left: PlanEstimate, matches: Matches, share: Double): PlanEstimate = {

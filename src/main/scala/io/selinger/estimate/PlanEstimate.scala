@@ -59,7 +59,13 @@ final case class PlanEstimate(
         if (PlanEstimate.columnOf(expression).isDefined) known
         else {
           // Other values than the column's: of these there is neither sample nor sketch.
-          val others = known.copy(values = None, sample = None, keys = None, unique = false)
+          val others = known.copy(
+            values = None,
+            sample = None,
+            keys = None,
+            unique = false,
+            within = Map.empty
+          )
           column(expression).flatMap(_.distinct).fold(others)(others.atMost)
         }
       }

@@ -209,11 +209,11 @@ object JoinGraph {
           val (l, r) = (convert(left), convert(right))
           val predicates = own.next().map { condition =>
             next += 1
-            val own = concerned(next - 1)
-            val rejects = own.members.filter { i =>
+            val named = concerned(next - 1)
+            val rejects = named.members.filter { i =>
               NullRejection.rejects(condition, relations(i).outputSet)
             }
-            OperatorTree.Predicate(next - 1, own, RelationSet.of(rejects))
+            OperatorTree.Predicate(next - 1, named, RelationSet.of(rejects))
           }
           OperatorTree.Operator(kindOf(kind), predicates, l, r)
       }

@@ -59,7 +59,7 @@ object KeyColumns {
 
   private def compared(condition: Expression): Seq[Expression] = condition match {
     case And(left, right) => compared(left) ++ compared(right)
-    case Equality(left, right) => Seq(left, right)
+    case Equality(left, right) if !left.foldable && !right.foldable => Seq(left, right)
     case _ => Nil
   }
 

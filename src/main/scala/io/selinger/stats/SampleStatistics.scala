@@ -157,7 +157,7 @@ object SampleStatistics {
         .get(FooterReader.columnName(column.name))
         .exists(_.nullFraction.isDefined)
 
-    /** Those that no dictionary counts first. */
+    /** Those that nothing counts first. */
     private val keys: Seq[Attribute] = inFiles.valuesIterator
       .filter(column => keyIds(column.exprId))
       .toSeq

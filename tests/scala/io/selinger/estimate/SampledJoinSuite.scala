@@ -125,6 +125,17 @@ class SampledJoinSuite extends AnyFunSuite {
     assert(factor(5, 5, 0) == 1.0)
   }
 
+  /** A sample without predicates or summaries: the keys of all columns, in their order. */
+  private def keysOnly(plan: LocalRelation, keys: SampledKeys): SampledRelation = SampledRelation(
+    applied = Nil,
+    groups = Nil,
+    covered = 1.0,
+    complete = false,
+    alike = 0.0,
+    columns = Map.empty,
+    keys = plan.output.zipWithIndex.map { case (c, i) => c.exprId -> SampledKey(keys, i) }.toMap
+  )
+
   test("what determines a key goes with all of its rows") {
     val plan = LocalRelation(
       AttributeReference("order", IntegerType)(),
@@ -141,17 +152,8 @@ class SampledJoinSuite extends AnyFunSuite {
     val columns = plan.output.map(_.exprId).zip(Seq(2500.0, 100.0, 100.0)).map { case (id, n) =>
       id -> ColumnStatistics(Some(0.0), distinct = Some(n))
     }
-    val sample = SampledRelation(
-      Nil,
-      Nil,
-      1.0,
-      complete = false,
-      0.0,
-      Map.empty,
-      plan.output.zipWithIndex.map { case (c, i) => c.exprId -> SampledKey(keys, i) }.toMap
-    )
     val lines = PlanEstimate.exactly(25000, Origin.Exact, columns.toMap)
-    val known = SampledEstimate.of(lines.asRelation(plan.output), sample, plan.output)
+    val known = SampledEstimate.of(lines.asRelation(plan.output), keysOnly(plan, keys), plan.output)
     val few = Estimates.counted(10, a = Estimates.evenly(1, 10))
     def ordersLeft(key: Attribute): Double = {
       PlanningPass.start()
@@ -184,12 +186,8 @@ class SampledJoinSuite extends AnyFunSuite {
     PlanEstimate.exactly(1e6, Origin.Exact, columns.toMap).asRelation(plan.output)
   }
 
-  private def withSample(plan: LocalRelation): PlanEstimate = {
-    val keys = plan.output.zipWithIndex.map { case (c, i) => c.exprId -> SampledKey(placeKeys, i) }
-    val sample =
-      SampledRelation(Nil, Nil, 1.0, complete = false, 0.0, Map.empty, keys.toMap)
-    SampledEstimate.of(unsampled(plan), sample, plan.output)
-  }
+  private def withSample(plan: LocalRelation): PlanEstimate =
+    SampledEstimate.of(unsampled(plan), keysOnly(plan, placeKeys), plan.output)
 
   test("combinations of columns that depend on each other are those of the sample") {
     val plan = places()
@@ -206,17 +204,8 @@ class SampledJoinSuite extends AnyFunSuite {
       values,
       values
     )
-    val sample = SampledRelation(
-      Nil,
-      Nil,
-      1.0,
-      complete = false,
-      0.0,
-      Map.empty,
-      plan.output.zipWithIndex.map { case (c, i) => c.exprId -> SampledKey(keys, i) }.toMap
-    )
     val rows = PlanEstimate.exactly(140000, Origin.Exact, columns).asRelation(plan.output)
-    plan -> SampledEstimate.of(rows, sample, plan.output)
+    plan -> SampledEstimate.of(rows, keysOnly(plan, keys), plan.output)
   }
 
   test(

@@ -33,6 +33,13 @@ class JoinEnumeratorSuite extends AnyFunSuite {
     override def selectivity(one: Int, other: Int): Double =
       rowsOf(RelationSet.of(Seq(one, other))) /
         (rowsOf(RelationSet.single(one)) * rowsOf(RelationSet.single(other)))
+
+    override def selectivityOfEdge(edge: Int): Double = 1.0
+
+    override val rough: RoughCost = {
+      val nothing = RoughCost.Line(0, 0, 0)
+      RoughCost(nothing, nothing, nothing, 0, ofRow = 1, 0, 0, 0)
+    }
   }
 
   private def enumerator(

@@ -4,7 +4,8 @@ import scala.collection.mutable
 
 /**
  * All pairs of sets of relations that some plan joins, each once, every set after all of its parts:
- * DPhyp [1], which grows connected sets along the edges of a hypergraph.
+ * DPhyp [1], which grows connected sets along the edges of a hypergraph. Sets are bits of one word
+ * here: of more than 64 relations, there are more pairs than anybody waits for.
  *
  * References: [1] Moerkotte, Neumann, Dynamic Programming Strikes Back, SIGMOD 2008.
  *
@@ -13,70 +14,126 @@ import scala.collection.mutable
 final class ConnectedPairs(graph: Hypergraph, most: Long, expired: () => Boolean) {
   import ConnectedPairs._
 
-  private val found = mutable.ArrayBuffer.empty[Pair]
-  // Sets for which there is a plan.
-  private val planned = mutable.HashSet.empty[RelationSet]
-  private var steps = 0L
+  private val adjacent: Array[Long] = graph.adjacent.iterator.map(_.bits).toArray
+  private val edges: Array[JoinEdge] = graph.edges.toArray
+  private val lefts: Array[Long] = edges.map(_.left.bits)
+  private val rights: Array[Long] = edges.map(_.right.bits)
 
-  private def full: Boolean =
-    found.size > most || steps > most * stepsAPair + graph.size * 64L || expired()
+  /** Visits the pairs, until there are too many; whether it visited all. */
+  def foreach(visitor: Visitor): Boolean =
+    graph.size <= mostRelations && !tooMany && new Enumeration(visitor).isComplete
 
   /** The pairs, and whether these are all. */
-  def result(): (IndexedSeq[Pair], Boolean) =
-    if (atLeast > most) (IndexedSeq.empty, false) else enumerated()
-
-  /** Pairs that there are if no rule forbids any: those of a chain, or of the largest star. */
-  private def atLeast: Double = {
-    val n = graph.size.toDouble
-    val chain = (n * n * n - n) / 6
-    val widest = graph.adjacent.iterator.map(_.size).maxOption.getOrElse(0)
-    math.max(chain, widest * math.pow(2.0, widest - 1.0))
-  }
-
-  private def enumerated(): (IndexedSeq[Pair], Boolean) = {
-    (0 until graph.size).foreach(i => planned += RelationSet.single(i))
-    (0 until graph.size).reverse.takeWhile(_ => !full).foreach { i =>
-      val start = RelationSet.single(i)
-      withComplements(start)
-      grown(start, RelationSet.first(i + 1))(withComplements)
+  def result(): (IndexedSeq[Pair], Boolean) = {
+    val found = mutable.ArrayBuffer.empty[Pair]
+    val complete = foreach { (one, other, how) =>
+      val _ = found += Pair(RelationSet.ofBits(one), RelationSet.ofBits(other), how)
     }
-    (found.toIndexedSeq, !full)
+    (found.toIndexedSeq, complete)
   }
 
-  private def around(set: RelationSet, excluded: RelationSet): RelationSet =
-    graph.neighbours(set).without(excluded)
+  /**
+   * Whether there are more pairs than `most` for sure: those of a tree of unconditional joins. Or by all
+   * appearances, if rules forbid but a few.
+   */
+  private def tooMany: Boolean = {
+    val all = graph.adjacent.toArray
+    edges.foreach { edge =>
+      val (one, other) = (edge.left.lowest, edge.right.lowest)
+      all(one) = all(one) | RelationSet.single(other)
+      all(other) = all(other) | RelationSet.single(one)
+    }
+    pairsOfTree(graph.adjacent) > most || pairsOfTree(all.toIndexedSeq) > most * forbidden
+  }
 
-  /** Every planned set that contains `set` and none of `excluded`. */
-  private def grown(set: RelationSet, excluded: RelationSet)(emit: RelationSet => Unit): Unit = {
-    val next = around(set, excluded)
-    if (next.nonEmpty) {
-      next.subsets.takeWhile(_ => !full).foreach { more =>
+  private final class Enumeration(visitor: Visitor) {
+    // Sets for which there is a plan.
+    private val planned = new BitSets
+    private var pairs = 0L
+    private var steps = 0L
+    private var late = false
+
+    val isComplete: Boolean = {
+      (0 until graph.size).foreach(i => planned.add(1L << i))
+      var i = graph.size - 1
+      while (i >= 0 && !full) {
+        withComplements(1L << i)
+        grow(1L << i, upTo(i), other = 0L)
+        i -= 1
+      }
+      !full
+    }
+
+    private def full: Boolean = {
+      if ((steps & stepsATime) == 0L) late ||= expired()
+      pairs > most || steps > most * stepsAPair + graph.size * 64L || late
+    }
+
+    /** Relations outside of `set` that a join leads to: of more than one on its other side the first. */
+    private def around(set: Long, excluded: Long): Long = {
+      var (found, rest) = (0L, set)
+      while (rest != 0L) {
+        found |= adjacent(java.lang.Long.numberOfTrailingZeros(rest))
+        rest &= rest - 1
+      }
+      var e = 0
+      while (e < edges.length) {
+        val ahead =
+          if ((lefts(e) & ~set) == 0L) rights(e)
+          else if ((rights(e) & ~set) == 0L) lefts(e)
+          else 0L
+        if ((ahead & set) == 0L) found |= java.lang.Long.lowestOneBit(ahead)
+        e += 1
+      }
+      found & ~set & ~excluded
+    }
+
+    /**
+     * Every planned set that contains `set` and none of `excluded`: paired with `other`, or where there
+     * is none yet, with whatever it can be joined with.
+     */
+    private def grow(set: Long, excluded: Long, other: Long): Unit = {
+      val next = around(set, excluded)
+      var more = (0L - next) & next
+      while (more != 0L && !full) {
         steps += 1
         val larger = set | more
-        if (planned(larger)) emit(larger)
+        if (planned.contains(larger)) {
+          if (other == 0L) withComplements(larger) else pair(other, larger)
+        }
+        more = (more - next) & next
       }
-      next.subsets
-        .takeWhile(_ => !full)
-        .foreach(more => grown(set | more, excluded | next)(emit))
+      more = (0L - next) & next
+      while (more != 0L && !full) {
+        grow(set | more, excluded | next, other)
+        more = (more - next) & next
+      }
     }
-  }
 
-  private def withComplements(set: RelationSet): Unit = {
-    val excluded = RelationSet.first(set.lowest + 1) | set
-    val next = around(set, excluded)
-    next.members.reverse.takeWhile(_ => !full).foreach { i =>
-      val start = RelationSet.single(i)
-      emit(set, start)
-      val smaller = RelationSet.first(i + 1) & next
-      grown(start, excluded | smaller)(emit(set, _))
+    private def withComplements(set: Long): Unit = {
+      val excluded = upTo(java.lang.Long.numberOfTrailingZeros(set)) | set
+      val next = around(set, excluded)
+      var rest = next
+      while (rest != 0L && !full) {
+        val start = java.lang.Long.highestOneBit(rest)
+        val smaller = upTo(java.lang.Long.numberOfTrailingZeros(start)) & next
+        pair(set, start)
+        grow(start, excluded | smaller, set)
+        rest &= ~start
+      }
     }
-  }
 
-  private def emit(one: RelationSet, other: RelationSet): Unit = {
-    steps += 1
-    graph.connection(one, other).foreach { how =>
-      found += Pair(one, other, how)
-      val _ = planned += (one | other)
+    private def pair(one: Long, other: Long): Unit = {
+      steps += 1
+      // Without complex edges, whatever is adjacent may be joined.
+      val how =
+        if (edges.isEmpty) alwaysInner
+        else graph.connection(RelationSet.ofBits(one), RelationSet.ofBits(other))
+      if (how.isDefined) {
+        pairs += 1
+        planned.add(one | other)
+        visitor.visit(one, other, how.get)
+      }
     }
   }
 }
@@ -85,5 +142,48 @@ object ConnectedPairs {
 
   final case class Pair(one: RelationSet, other: RelationSet, how: Connection)
 
+  /** Of each pair. The sets are bits, by the numbers of the relations. */
+  trait Visitor {
+    def visit(one: Long, other: Long, how: Connection): Unit
+  }
+
+  val mostRelations = 64
+  private val forbidden = 8.0
   private val stepsAPair = 3L
+  // One less than a power of two: the time is not looked at in every step.
+  private val stepsATime = 31L
+  private val alwaysInner = Some(Connection.inner)
+
+  /**
+   * Pairs of a spanning tree, which are all that there are where joins form no cycle: each of its edges
+   * joins any connected set on its one side with any on the other.
+   */
+  private def pairsOfTree(adjacent: IndexedSeq[RelationSet]): Double = {
+    val parents = Array.fill(adjacent.size)(-1)
+    val order = mutable.LinkedHashSet.empty[Int]
+    // From relations with many neighbours, since stars have the most pairs.
+    adjacent.indices.sortBy(i => -adjacent(i).size).foreach { root =>
+      val next = mutable.Queue.from(Option.unless(order(root))(root))
+      next.foreach(order += _)
+      while (next.nonEmpty) {
+        val relation = next.dequeue()
+        adjacent(relation).members.filter(order.add).foreach { child =>
+          parents(child) = relation
+          next += child
+        }
+      }
+    }
+    val children = order.toSeq.filter(parents(_) >= 0)
+    // Connected sets with a relation, of what is below it; and with its parent, of all else.
+    val below = Array.fill(adjacent.size)(1.0)
+    val above = Array.fill(adjacent.size)(0.0)
+    children.reverseIterator.foreach(i => below(parents(i)) *= 1.0 + below(i))
+    children.foreach { i =>
+      above(i) = below(parents(i)) / (1.0 + below(i)) * (1.0 + above(parents(i)))
+    }
+    children.map(i => below(i) * above(i)).sum
+  }
+
+  /** Relations up to and with this one. */
+  private def upTo(relation: Int): Long = -1L >>> (63 - relation)
 }

@@ -66,16 +66,10 @@ final class Hypergraph(val adjacent: IndexedSeq[RelationSet], val edges: Indexed
     few.exists(i => adjacent(i).meets(many))
   }
 
-  /** A join that is not simple takes place alone; all others that come together must be inner. */
-  private def complex(
-      one: RelationSet,
-      other: RelationSet,
-      near: Boolean
-  ): Option[Connection] = {
+  /** Visits the numbers of those of `edges` whose relations come together in a join of two sets. */
+  def foreachCrossing(one: RelationSet, other: RelationSet)(visit: Int => Unit): Unit = {
     val both = one | other
     val (few, many) = if (one.size <= other.size) (one, other) else (other, one)
-    var (inner, connected, allowed) = (false, near, true)
-    var (others, single) = (0, -1)
     few.foreach { member =>
       val candidates = at(member)
       var i = 0
@@ -84,22 +78,35 @@ final class Hypergraph(val adjacent: IndexedSeq[RelationSet], val edges: Indexed
         // Each edge once, whatever number of its relations are in the smaller set.
         if (
           edge.relations.meets(many) && edge.relations.lowestShared(few) == member &&
-          edge.crosses(one, other, both)
-        ) {
-          val holds = edge.rulesHold(both)
-          def split = edge.splits(one, other) || edge.splits(other, one)
-          if (edge.kind == JoinKind.Inner || edge.optional) {
-            connected ||= holds && split
-            if (!edge.optional) {
-              inner = true
-              allowed &&= holds && (edge.anySplit || split)
-            }
-          } else {
-            others += 1
-            single = candidates(i)
-          }
-        }
+          edge.relations.within(both)
+        ) visit(candidates(i))
         i += 1
+      }
+    }
+  }
+
+  /** A join that is not simple takes place alone; all others that come together must be inner. */
+  private def complex(
+      one: RelationSet,
+      other: RelationSet,
+      near: Boolean
+  ): Option[Connection] = {
+    val both = one | other
+    var (inner, connected, allowed) = (false, near, true)
+    var (others, single) = (0, -1)
+    foreachCrossing(one, other) { e =>
+      val edge = edges(e)
+      val holds = edge.rulesHold(both)
+      def split = edge.splits(one, other) || edge.splits(other, one)
+      if (edge.kind == JoinKind.Inner || edge.optional) {
+        connected ||= holds && split
+        if (!edge.optional) {
+          inner = true
+          allowed &&= holds && (edge.anySplit || split)
+        }
+      } else {
+        others += 1
+        single = e
       }
     }
     if (others == 0) Option.when(allowed && connected)(Connection.inner)

@@ -9,8 +9,10 @@ import scala.annotation.tailrec
  * ([[ExactSearch]]). Beyond, or after half of the time, the cheapest is taken of
  *   - the order written,
  *   - the greedy order ([[GreedySearch]]),
- *   - up to `mostLinear` relations, the best trees that keep a good linear order, of several, and that
- *     of each of the other two ([[Linearization]], [[LinearSearch]]),
+ *   - of up to `mostRough` pairs, the best tree of those `maxPairs` that are on the cheapest trees at a
+ *     rough cost ([[PromisingPairs]]),
+ *   - of more, up to `mostLinear` relations, the best trees that keep a good linear order, of several,
+ *     and that of each of the first two ([[Linearization]], [[LinearSearch]]),
  * and improved part by part ([[TreeRefinement]]), by moving subtrees ([[SubtreeMoves]]) and by its own
  * linear order, while there is time. So no result costs more than the greedy order or the order
  * written. Where relations or joins are many (not `isFull`) these searches, the greedy one too, go by
@@ -55,19 +57,41 @@ final class JoinEnumerator(
 
   private def heuristic(limit: Option[Limit]): Option[Found] = {
     val start = written.filterNot(_ => expired(1.0)())
-    val orders =
-      (greedy ++ start).map(_.leaves.toIndexedSeq).toSeq ++ (if (isSmall) linearized else Nil)
-    // The more joins there are between two sets, the longer it takes to cost one.
-    val affordable = math.max(0, (mostLinearWork / linearWork).toInt)
-    val linear = orders.distinct.take(affordable).flatMap { order =>
-      LinearSearch.best(order.map(relations), graph, searched, expired(linearShare))
+    val known = (greedy ++ start).toSeq
+    val searches = guided(known) match {
+      case Some(tree) => Seq(Found(tree, Method.Guided, limit))
+      case None => linear(known).map(Found(_, Method.Linear, limit))
     }
-    // What was costed roughly is costed in full once only.
-    val promising = if (isFull) linear else linear.minByOption(_.seconds).toSeq
-    val candidates = promising.flatMap(again).map(Found(_, Method.Linear, limit)) ++
+    val candidates = searches ++
       greedy.flatMap(again).map(Found(_, Method.Greedy, limit)) ++
       start.map(Found(_, Method.Written, limit))
     candidates.minByOption(_.tree.seconds).map(found => found.copy(tree = improved(found.tree)))
+  }
+
+  private def guided(known: Seq[JoinTree]): Option[JoinTree] =
+    if (!isFull) None
+    else {
+      val late = expired(exactShare)
+      val most = if (graph.edges.isEmpty) mostRough else mostComplex
+      val pairs =
+        new PromisingPairs(graph, rough, most, mostGuided.min(maxPairs).toInt, late).result()
+      if (pairs.isEmpty) None
+      else {
+        val bound = known.minByOption(_.seconds)
+        ExactSearch.best(graph, relations, trees, pairs, bound, expired(linearShare))
+      }
+    }
+
+  private def linear(known: Seq[JoinTree]): Seq[JoinTree] = {
+    val orders = known.map(_.leaves.toIndexedSeq) ++ (if (isSmall) linearized else Nil)
+    // The more joins there are between two sets, the longer it takes to cost one.
+    val affordable = math.max(0, (mostLinearWork / linearWork).toInt)
+    val found = orders.distinct.take(affordable).flatMap { order =>
+      LinearSearch.best(order.map(relations), graph, searched, expired(linearShare))
+    }
+    // What was costed roughly is costed in full once only.
+    val promising = if (isFull) found else found.minByOption(_.seconds).toSeq
+    promising.flatMap(again)
   }
 
   /**
@@ -95,21 +119,9 @@ final class JoinEnumerator(
   }
 
   /** Of many relations, most trees are looked at roughly. */
-  private lazy val searched: JoinTrees =
-    if (isFull) trees
-    else {
-      val shares = Array.fill(graph.size, graph.size)(1.0)
-      val near = links.dropRight(graph.edges.size)
-      near.foreach { link =>
-        val share = link.forward / math.max(1.0, relations(link.other).estimate.rows.value)
-        shares(link.one)(link.other) = share
-        shares(link.other)(link.one) = share
-      }
-      val far = links.takeRight(graph.edges.size).toIndexedSeq.map { link =>
-        link.forward / math.max(1.0, relations(link.other).estimate.rows.value)
-      }
-      new RoughTrees(relations, graph, (one, other) => shares(one)(other), far)
-    }
+  private lazy val searched: JoinTrees = if (isFull) trees else rough
+
+  private lazy val rough: RoughTrees = new RoughTrees(relations, graph, trees, inFull = isFull)
 
   /** The same tree at its full cost. */
   private def again(tree: JoinTree): Option[JoinTree] = tree match {
@@ -121,42 +133,34 @@ final class JoinEnumerator(
   }
 
   private lazy val links: Seq[Linearization.Link] = {
-    val near = for {
-      one <- 0 until graph.size
-      other <- graph.adjacent(one).members
-      if one < other
-    } yield {
-      val share = trees.selectivity(one, other)
+    def link(one: Int, other: Int, share: Double) = {
       def rows(i: Int) = math.max(1.0, relations(i).estimate.rows.value)
       Linearization.Link(one, other, share * rows(other), share * rows(one))
     }
-    val far = graph.edges.map { edge =>
-      val (one, other) = (edge.left.lowest, edge.right.lowest)
-      val (left, right) = (relations(one), relations(other))
-      def rows(tree: JoinTree) = math.max(1.0, tree.estimate.rows.value)
-      val joined =
-        if (edge.kind == JoinKind.Inner) trees.selectivity(one, other) * rows(left) * rows(right)
-        else
-          Joining
-            .join(left, right, graph, trees)
-            .map(rows)
-            .getOrElse(math.max(rows(left), rows(right)))
-      Linearization.Link(one, other, joined / rows(left), joined / rows(right))
-    }
-    near ++ far
+    (for {
+      one <- 0 until graph.size
+      other <- graph.adjacent(one).members
+      if one < other
+    } yield link(one, other, rough.selectivity(one, other))) ++
+      graph.edges.indices.map { e =>
+        val edge = graph.edges(e)
+        link(edge.left.lowest, edge.right.lowest, rough.selectivityOfEdge(e))
+      }
   }
+
+  private val linkCount = graph.adjacent.map(_.size).sum / 2 + graph.edges.size
 
   private def isSmall: Boolean = graph.size <= mostLinear
 
   /** Joins a relation; the more, the longer it takes to cost one. */
-  private lazy val density: Double = math.max(1.0, links.size.toDouble / graph.size)
+  private lazy val density: Double = math.max(1.0, linkCount.toDouble / graph.size)
 
   /** Whether there is time to cost every tree that is looked at in full. */
   private lazy val isFull: Boolean =
-    graph.size <= mostFull && graph.size * links.size <= mostFullWork
+    graph.size <= mostFull && graph.size * linkCount <= mostFullWork
 
   private def linearWork: Double =
-    math.pow(graph.size.toDouble, 3) / 6 * math.max(1.0, links.size / (2.0 * graph.size))
+    math.pow(graph.size.toDouble, 3) / 6 * math.max(1.0, linkCount / (2.0 * graph.size))
 
   private def linearized: Seq[IndexedSeq[Int]] =
     Linearization.of(
@@ -168,7 +172,7 @@ final class JoinEnumerator(
 
   /** All neighbours; of very many, those on the most selective spanning tree. */
   private def tried: IndexedSeq[RelationSet] =
-    if (links.size <= mostTried * graph.size) graph.adjacent
+    if (linkCount <= mostTried * graph.size) graph.adjacent
     else {
       val near = Linearization
         .spanning(graph.size, links)
@@ -193,6 +197,10 @@ object JoinEnumerator {
   // Of relations times joins: cliques of twelve, and anything that is sparse.
   private val mostFullWork = 900
   private val mostLinear = 100
+  private val mostRough = 300000L
+  // The same where each pair is checked for rules.
+  private val mostComplex = 40000L
+  private val mostGuided = 1500L
   // Of pairs of intervals, all orders together: three orders of a hundred relations in a chain.
   private val mostLinearWork = 510000.0
   private val linearOrders = 4
@@ -207,6 +215,7 @@ object JoinEnumerator {
   sealed abstract class Method(val label: String)
   object Method {
     case object Exact extends Method("every order was considered")
+    case object Guided extends Method("found among the orders that are cheapest at a rough cost")
     case object Linear extends Method("found by linearised dynamic programming")
     case object Greedy extends Method("found greedily")
     case object Written extends Method("found from the order written")

@@ -77,11 +77,12 @@ final case class JoinGraph(
       right: RelationSet,
       how: Connection
   ): Seq[JoinPredicate] = how.edge match {
-    case Some(index) => ofEdge(index)
+    case Some(index) => predicatesOf(index)
     case None => if (predicates.isEmpty) Nil else predicates.filter(_.joins(left, right))
   }
 
-  private val ofEdge: Map[Int, Seq[JoinPredicate]] = {
+  /** Those that belong to one of [[Hypergraph.edges]]. */
+  val predicatesOf: Map[Int, Seq[JoinPredicate]] = {
     val byEdge = predicates.groupBy(_.edge)
     shape.edges.zipWithIndex.map { case (edge, i) => i -> byEdge.getOrElse(edge, Nil) }.toMap
   }

@@ -70,4 +70,10 @@ trait JoinTrees {
 
   /** Roughly, the share of all pairs that an inner join of two relations returns; must be cheap. */
   def selectivity(one: Int, other: Int): Double
+
+  /** The same of a join of [[Hypergraph.edges]], as if it were an inner one. */
+  def selectivityOfEdge(edge: Int): Double
+
+  /** Roughly, what joins cost. */
+  def rough: RoughCost
 }

@@ -63,6 +63,45 @@ final class JoinTreeCost(
     between.map(k => 1.0 / math.max(distinct(k)(one), distinct(k)(other))).product
   }
 
+  override def selectivityOfEdge(edge: Int): Double = {
+    val conditions = graph.predicatesOf(edge)
+    if (conditions.isEmpty && !graph.shape.edges(edge).optional) {
+      selectivity(graph.shape.edges(edge).left.lowest, graph.shape.edges(edge).right.lowest)
+    } else conditions.map(selectivity).product
+  }
+
+  private def selectivity(predicate: JoinPredicate): Double =
+    (predicate.condition, predicate.sides) match {
+      case (Equality(l, r), Some((left, right))) =>
+        def values(side: Expression, relations: RelationSet) =
+          if (relations.size != 1) 1.0
+          else {
+            val estimate = estimates(relations.lowest)
+            estimate.distinct(side).getOrElse(estimate.rows.value)
+          }
+        1.0 / math.max(1.0, math.max(values(l, left), values(r, right)))
+      case _ => unknownShare
+    }
+
+  override def rough: RoughCost = {
+    val bytes = estimates.indices.map(i => width(RelationSet.single(i))).sum / estimates.size
+    def side(rows: Double) = JoinSide(rows, bytes, shuffleExists = false, singleKey = true)
+    def line(seconds: (JoinSide, JoinSide) => Double) =
+      RoughCost.Line.through(manyRows)((built, streamed) => seconds(side(built), side(streamed)))
+    val tableBytes = HashTable.bytes(1.0, bytes, RowSize.ofTypes(Seq(LongType)), numericKey = true)
+    val broadcast = limits.broadcastBytes.fold(-1.0)(_ / tableBytes)
+    RoughCost(
+      line(cost.broadcastHash),
+      line(cost.shuffledHash),
+      line(cost.sortMerge),
+      cost.mergedPairs(manyRows, side(0.0)) / manyRows,
+      cost.output(manyRows, bytes) / manyRows,
+      broadcast,
+      broadcast * JoinSettings.surpriseFactor,
+      limits.hashBytes * cluster.slots / tableBytes
+    )
+  }
+
   /** Values of each class's members, by relation. */
   private lazy val distinct: IndexedSeq[Map[Int, Double]] = graph.keys.map { key =>
     key.members.map { case (i, member) =>
@@ -155,9 +194,37 @@ final class JoinTreeCost(
       AttributeSet(graph.requiredOf(left.set)),
       AttributeSet(graph.requiredOf(right.set))
     )
-    val estimate = JoinEstimator.estimate(join, l.estimate, r.estimate)
+    val (estimate, expected) =
+      belowOne(JoinEstimator.estimate(join, l.estimate, r.estimate), how.kind, keys, l, r)
     val uniqueKeys = EquiJoin.uniqueAfter(join, l.uniqueKeys, r.uniqueKeys)
-    new Known(restricted(estimate, set), width(set), uniqueKeys)
+    new Known(restricted(estimate, set), width(set), uniqueKeys, expected)
+  }
+
+  /**
+   * No estimate is below one row. Of what inputs were estimated as one for that reason, joins would
+   * return the more rows, the earlier they come: the share of a row that is expected goes along.
+   */
+  private def belowOne(
+      estimate: PlanEstimate,
+      kind: JoinKind,
+      keys: Seq[JoinKeys.Pair],
+      left: Known,
+      right: Known
+  ): (PlanEstimate, Double) = {
+    val before = kind match {
+      case JoinKind.Inner => left.ofARow * right.ofARow
+      case JoinKind.FullOuter => 1.0
+      case _ => left.ofARow
+    }
+    val rows =
+      if (estimate.rows.value > 1.0 || keys.isEmpty || kind != JoinKind.Inner) estimate.rows.value
+      else math.min(1.0, JoinEstimator.pairs(keys, left.estimate, right.estimate))
+    val expected = rows * before
+    if (expected >= estimate.rows.value) (estimate, 1.0)
+    else {
+      val fewer = estimate.rows.copy(value = expected)
+      (estimate.withRows(fewer, estimate.high, estimate.bound), math.min(1.0, expected))
+    }
   }
 
   /** Nothing but what further joins compare is asked of the estimate of a set. */
@@ -307,14 +374,24 @@ final class JoinTreeCost(
 
 object JoinTreeCost {
 
-  /** @param uniqueKeys sets of columns of which no two rows have the same values */
+  /**
+   * @param uniqueKeys sets of columns of which no two rows have the same values
+   * @param ofARow rows that are expected where these are less than one; else 1
+   */
   private final class Known(
       val estimate: PlanEstimate,
       val rowBytes: Double,
-      val uniqueKeys: Set[ExpressionSet]
+      val uniqueKeys: Set[ExpressionSet],
+      val ofARow: Double = 1.0
   )
 
   private val mostTried = 16
+
+  // Of pairs of rows that a condition other than an equality leaves, roughly.
+  private val unknownShare = 1.0 / 3
+
+  // At which operators are compared roughly.
+  private val manyRows = 1e6
 
   // What a join costs more at most, and from how many powers of ten between expected and feared rows.
   private val mostSurcharge = 0.02

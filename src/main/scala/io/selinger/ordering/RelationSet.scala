@@ -23,6 +23,9 @@ final class RelationSet private (private val low: Long, private val high: Array[
     count
   }
 
+  /** The first 64 relations as bits. */
+  def bits: Long = low
+
   def contains(relation: Int): Boolean = (word(relation >> 6) & (1L << relation)) != 0L
 
   def |(other: RelationSet): RelationSet =
@@ -160,6 +163,9 @@ object RelationSet {
 
   private def small(bits: Long): RelationSet =
     if (bits == 0L) empty else new RelationSet(bits, none)
+
+  /** Relations below 64, of which the bits are set. */
+  def ofBits(bits: Long): RelationSet = small(bits)
 
   def single(relation: Int): RelationSet =
     if (relation < 64) small(1L << relation)

@@ -11,7 +11,7 @@ class JoinEnumeratorSuite extends AnyFunSuite {
   private def estimate(rows: Double) = PlanEstimate(Quantity(rows, Origin.Exact), rows, None)
 
   /** Trees whose cost is the rows of all joins; rows of a set are any function of it. */
-  private final class Costs(seed: Long) extends JoinTrees {
+  private class Costs(seed: Long) extends JoinTrees {
     var joins = 0
     private val rows = mutable.HashMap.empty[RelationSet, Double]
 
@@ -36,7 +36,7 @@ class JoinEnumeratorSuite extends AnyFunSuite {
 
     override def selectivityOfEdge(edge: Int): Double = 1.0
 
-    override val rough: RoughCost = {
+    override def rough: RoughCost = {
       val nothing = RoughCost.Line(0, 0, 0)
       RoughCost(nothing, nothing, nothing, 0, ofRow = 1, 0, 0, 0)
     }
@@ -103,13 +103,75 @@ class JoinEnumeratorSuite extends AnyFunSuite {
     assert(gains.count(_ < 1.0) > 10)
   }
 
+  private def counted(graph: Hypergraph, most: Long) =
+    new ConnectedPairs(graph, most, () => false).result()
+
   test("of graphs that have too many pairs none is listed") {
-    def counted(graph: Hypergraph, most: Long) =
-      new ConnectedPairs(graph, most, () => false).result()
     // A star of n relations has (n − 1) · 2ⁿ⁻² pairs.
     val star = JoinGraphs.star(12).shape
     assert(counted(star, 11 * 1024) match { case (pairs, all) => all && pairs.size == 11 * 1024 })
     assert(counted(star, 11 * 1024 - 1) == ((IndexedSeq.empty, false)))
+    (1 to 30).foreach { seed =>
+      val random = new Random(seed)
+      val size = 2 + random.nextInt(11)
+      val tree = JoinGraphs.graph(size, (1 until size).map(i => (random.nextInt(i), i))).shape
+      val (pairs, complete) = counted(tree, Long.MaxValue / 100)
+      assert(complete && counted(tree, pairs.size.toLong)._2, s"seed $seed")
+      assert(counted(tree, pairs.size - 1L) == ((IndexedSeq.empty, false)), s"seed $seed")
+    }
+  }
+
+  test("a graph of more than 64 relations has more pairs than a word has bits for") {
+    assert(counted(JoinGraphs.chain(65).shape, Long.MaxValue / 100)._2 == false)
+    assert(counted(JoinGraphs.chain(64).shape, 64L * 64 * 64)._2)
+  }
+
+  private def rough(graph: Hypergraph, costs: Costs) =
+    new RoughTrees((0 until graph.size).map(costs.relation), graph, costs, inFull = false)
+
+  test("promising pairs are those of the cheapest trees at rough costs, each with all of its parts") {
+    val shares = (1 to 60).map { seed =>
+      val graph = JoinGraphs.random(6 + seed % 5, new Random(seed)).shape
+      val trees = rough(graph, new Costs(seed.toLong))
+      val all = counted(graph, Long.MaxValue / 100)._1
+      val wanted = 10 + all.size / 4
+      def best(pairs: IndexedSeq[ConnectedPairs.Pair]) =
+        ExactSearch.best(graph, trees.relation, trees, pairs, None, () => false)
+      val found = new PromisingPairs(graph, trees, all.size.toLong, wanted, () => false).result()
+      assert(found.nonEmpty && found.size <= wanted, s"seed $seed")
+      assert(all.filter(found.toSet) == found, s"seed $seed")
+      assert(best(found).get.seconds == best(all).get.seconds, s"seed $seed")
+      val built = mutable.HashSet.from((0 until graph.size).map(RelationSet.single))
+      found.foreach { pair =>
+        assert(built(pair.one) && built(pair.other), s"seed $seed")
+        built += pair.one | pair.other
+      }
+      found.size.toDouble / all.size
+    }
+    assert(shares.max < 1.0 && shares.sum > 60 * 0.1)
+  }
+
+  test("where nothing costs anything a few orders of each set remain, and none where it is late") {
+    val graph = JoinGraphs.clique(9).shape
+    val free = new Costs(1) {
+      override def rough: RoughCost = super.rough.copy(ofRow = 0)
+    }
+    val trees = rough(graph, free)
+    def found(wanted: Int, expired: () => Boolean = () => false) =
+      new PromisingPairs(graph, trees, 10000, wanted, expired).result()
+    assert(found(wanted = 2100).size > 500 && found(wanted = 2100).size <= 2100)
+    assert(found(wanted = 10).isEmpty && found(2100, () => true).isEmpty)
+    assert(new PromisingPairs(graph, trees, 1000, 2100, () => false).result().isEmpty)
+  }
+
+  test("beyond the budget the pairs that look cheap are searched, if they can be listed") {
+    val methods = (1 to 20).map { seed =>
+      val graph = JoinGraphs.random(12, new Random(seed)).shape
+      val found = enumerator(graph, new Costs(seed.toLong), maxPairs = 200).best().get
+      assert(found.limit.contains(JoinEnumerator.Limit.Pairs) && found.tree.set == graph.all)
+      found.method
+    }
+    assert(methods.count(_ == JoinEnumerator.Method.Guided) > 5)
   }
 
   // Moerkotte and Neumann, VLDB 2006, give the number of pairs for each form.
@@ -134,7 +196,8 @@ class JoinEnumeratorSuite extends AnyFunSuite {
     val costs = new Costs(3)
     val found = search(graph, costs, maxPairs = 1000)
     assert(found.limit.contains(JoinEnumerator.Limit.Pairs) && found.tree.set == graph.all)
-    assert(found.method != JoinEnumerator.Method.Exact)
+    import JoinEnumerator.Method
+    assert(found.method != Method.Exact && found.method != Method.Guided)
     assert(costs.joins < 30 * 30 * 30)
   }
 

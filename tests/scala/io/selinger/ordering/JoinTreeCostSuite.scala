@@ -1,9 +1,13 @@
 package io.selinger.ordering
 
+import io.selinger.bench.JoinShapes
 import io.selinger.core.{Origin, Quantity}
 import io.selinger.cost.{Cluster, JoinCost}
-import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.{Domain, PlanEstimate}
 import io.selinger.testing.SharedSession
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, EqualTo, GreaterThan, Literal}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, LocalRelation, LogicalPlan}
+import org.apache.spark.sql.types.IntegerType
 import org.scalatest.funsuite.AnyFunSuite
 
 class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
@@ -38,6 +42,64 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
     assert(cost(estimate(1000, 1e9)) > 1.5 * sure)
   }
 
+  /** A join of equal keys, of columns that are all the same one if `isOne`. */
+  private def keyed(isOne: Boolean, plan: LogicalPlan => LogicalPlan = identity): JoinGraph = {
+    val relations = (0 until 3).map { i =>
+      plan(LocalRelation(Seq("k", "l").map(n => AttributeReference(s"$n$i", IntegerType)()): _*))
+    }
+    val next = if (isOne) 0 else 1
+    val conditions = Seq(
+      EqualTo(relations(0).output(0), relations(1).output(0)),
+      EqualTo(relations(1).output(next), relations(2).output(0))
+    )
+    JoinGraph.of(relations, conditions, relations.flatMap(_.output)).get
+  }
+
+  test("rows that come partitioned by the keys of a join are not shuffled again") {
+    val large = Seq.fill(3)(estimate(1e8, 1e8))
+    def top(graph: JoinGraph) = leftDeep(costs(graph, large: _*), 0, 1, 2) match {
+      case joined: JoinTree.Joined => joined
+      case other => fail(s"no join: $other")
+    }
+    val (same, other) = (top(keyed(isOne = true)), top(keyed(isOne = false)))
+    assert(same.estimate.rows.value == other.estimate.rows.value)
+    assert(same.ownSeconds < 0.8 * other.ownSeconds)
+    // What an aggregation returns by its groups is partitioned by these.
+    def grouped(by: Int)(relation: LogicalPlan) =
+      Aggregate(relation.output.take(by), relation.output, relation)
+    val groups = top(keyed(isOne = true, grouped(by = 1)))
+    val moreGroups = top(keyed(isOne = true, grouped(by = 2)))
+    assert(groups.seconds < 0.8 * same.seconds && moreGroups.seconds == same.seconds)
+    // Neither a broadcast nor a full outer join partitions.
+    val broadcast = leftDeep(
+      costs(keyed(isOne = true), estimate(1e8, 1e8), estimate(100, 100), estimate(1e8, 1e8)),
+      0,
+      1
+    )
+    assert(broadcast.partitionings.isEmpty && same.partitionings == Seq(Seq(0)))
+  }
+
+  test("regions that join alike are joined in one order, if that is cheaper than the best of each") {
+    val large = Seq.fill(3)(estimate(1e8, 1e8))
+    def region(graph: JoinGraph, best: Int*) = {
+      val trees = costs(graph, large: _*)
+      SharedOrders.Region(graph, trees, leftDeep(trees, 0, 1, 2), leftDeep(trees, best: _*))
+    }
+    def better(regions: SharedOrders.Region*) =
+      new SharedOrders(regions.toIndexedSeq).better(minGain = 0.1)
+    val graphs = Seq.fill(2)(keyed(isOne = false))
+    val (one, other) = (region(graphs(0), 0, 1, 2), region(graphs(1), 1, 2, 0))
+    val changed = better(one, other)
+    assert(changed.size == 1)
+    // Either takes the order of the other.
+    val orders = Seq(0 -> one.best, 1 -> other.best).map { case (i, best) => changed.getOrElse(i, best) }
+    assert(orders.map(_.joins.map(_.set)).distinct.size == 1)
+    assert(better(one, region(graphs(1), 0, 1, 2)).isEmpty && better(one).isEmpty)
+    // Of other relations nothing is computed twice.
+    val filtered = keyed(isOne = false, plan => Filter(GreaterThan(plan.output.head, Literal(1)), plan))
+    assert(better(one, region(filtered, 1, 2, 0)).isEmpty)
+  }
+
   test("of two joins that cost the same, the one whose rows are less certain costs a little more") {
     val sure = cost(estimate(1000, 1000))
     assert(cost(estimate(1000, 1500)) > sure && cost(estimate(1000, 1500)) < 1.03 * sure)
@@ -62,6 +124,54 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
     assert(hopeful.seconds < sure.seconds)
     assert(!trees.isNoWorse(hopeful, sure))
     assert(trees.isNoWorse(sure, hopeful) && trees.isNoWorse(sure, sure))
+  }
+
+  test("rough costs of trees are close to full ones") {
+    val ratios = for {
+      shape <- Seq("chain", "snowflake", "tree")
+      mixed <- Seq(false, true)
+      seed <- 1 to 5
+    } yield {
+      val region = JoinShapes(shape, 10, mixed, seed).plan
+        .collectFirst(Function.unlift((node: LogicalPlan) => JoinRegion.at(node)))
+      val problem = ReorderJoins.problem(spark, region.get).toOption.get
+      val relations = (0 until problem.graph.shape.size).map(problem.trees.relation)
+      val rough = new RoughTrees(relations, problem.graph.shape, problem.trees, inFull = true)
+      def again(tree: JoinTree): JoinTree = tree match {
+        case joined: JoinTree.Joined => rough.join(again(joined.left), again(joined.right), joined.how)
+        case relation => relation
+      }
+      again(problem.written).seconds / problem.written.seconds
+    }
+    // Where rows are less than one, or joins are not independent, only the full estimate knows.
+    assert(ratios.count(r => r > 0.9 && r < 1.1) > ratios.size / 2)
+    assert(ratios.max < 1.4 && ratios.count(_ > 0.6) > ratios.size * 0.7)
+  }
+
+  test("a rough cost is that of the cheapest operator that is allowed") {
+    val trees = costs(JoinGraphs.chain(2), estimate(1e6, 1e6), estimate(1e6, 1e6))
+    def seconds(rows: Double, high: Double) = trees.rough.seconds(1e7, 1e7, rows, high, 0, 0)
+    // Broadcast, doubtful, and too large.
+    assert(seconds(1e3, 1e3) < 0.7 * seconds(1e3, 1e12))
+    assert(seconds(1e3, 1e12) < seconds(1e7, 1e7))
+    val none = trees.rough.copy(mostBroadcast = -1.0, mostHashed = -1.0)
+    assert(none.seconds(0, 0, 1e7, 1e7, 0, 0) == none.sorted(0, 1e7))
+  }
+
+  test("of what is less than a row the share goes along") {
+    val graph = JoinGraphs.chain(4)
+    // Of a thousand values three relations have ten each, the last one all, and each a thousand times.
+    val estimates = Seq(10.0, 10.0, 10.0, 1e6).zipWithIndex.map { case (rows, i) =>
+      estimate(rows, rows).copy(domains = graph.columns(i).map { column =>
+        column.attribute.exprId -> Domain(Some(1000.0), 1000.0, i.toLong)
+      }.toMap)
+    }
+    val orders = Seq(Seq(0, 1, 2, 3), Seq(3, 2, 1, 0), Seq(1, 2, 3, 0))
+    orders.foreach { order =>
+      // 10 × 10 × 10 × 10⁶ / 1000³
+      val rows = leftDeep(costs(graph, estimates: _*), order: _*).estimate.rows.value
+      assert(rows > 0.5 && rows < 2.0, order)
+    }
   }
 
   test("of hundreds of keys the most selective ones are compared, of few all") {

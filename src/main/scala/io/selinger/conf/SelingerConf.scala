@@ -272,8 +272,9 @@ object SelingerConf {
     ConfEntry.count(
       key("ordering.maxPairs"),
       5000L,
-      "Pairs of sub-plans that the exact search for a join order may look at. Queries with more " +
-        "are ordered by linearised dynamic programming, and beyond a hundred relations greedily."
+      "Pairs of sub-plans that the exact search for a join order may look at. Of queries with " +
+        "more, those pairs are looked at that are cheapest at a rough cost; the largest are ordered " +
+        "by linearised dynamic programming, and beyond a hundred relations greedily."
     ),
     "joins",
     "count"

@@ -108,6 +108,11 @@ object Reason {
         "JOIN_FIXED",
         "a join, or a filter or projection above it, gives other rows if the order changes"
       )
+  case object OrderShared
+      extends Reason(
+        "ORDER_SHARED",
+        "joined alike in several places of the query, it is computed once, which saves more than another order"
+      )
   case object SharedSubplan
       extends Reason(
         "SHARED_SUBPLAN",
@@ -204,6 +209,7 @@ object Reason {
     FootersUnavailable,
     OrderCheaper,
     OrderCheapEnough,
+    OrderShared,
     SparkReorders,
     CrossProduct,
     JoinFixed,

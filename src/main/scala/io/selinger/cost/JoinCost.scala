@@ -75,11 +75,14 @@ final class JoinCost(cluster: Cluster, weight: Double) {
     step(rows, rows * rowBytes, outputNs, outputByteNs) / cluster.slots
 
   /** Collected and built on the driver by one thread, then copied to every executor. */
-  private def broadcast(side: JoinSide): Double = {
+  def broadcast(side: JoinSide): Double = {
     val copies = math.log(cluster.executors + 1.0) / math.log(2.0)
     stepOf(side, collectNs + buildNs, collectByteNs + buildByteNs + copies * networkByteNs) +
       broadcastSeconds
   }
+
+  /** What a shuffle of rows takes. */
+  def shuffled(side: JoinSide): Double = shuffle(side) / cluster.slots
 
   private def shuffle(side: JoinSide): Double =
     if (side.shuffleExists) stepOf(side, readNs, readByteNs)

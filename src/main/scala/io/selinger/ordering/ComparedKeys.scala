@@ -27,8 +27,14 @@ private[ordering] final class ComparedKeys(
     at.map(_.result())
   }
 
-  // Relations of each key.
+  // Relations of each key; where these are two, as nearly always, the sum of their numbers.
   private lazy val connected: Array[RelationSet] = graph.keys.map(_.relations).toArray
+  private lazy val ofTwo: Array[Int] =
+    graph.keys.map(k => if (k.members.size == 2) k.members.map(_._1).sum else -1).toArray
+
+  private def connects(key: Int, relation: Int, others: RelationSet): Boolean =
+    if (ofTwo(key) >= 0) others.contains(ofTwo(key) - relation)
+    else connected(key).meets(others)
 
   private lazy val inPredicates: Set[ExprId] =
     graph.predicates.flatMap(_.condition.references.map(_.exprId)).toSet
@@ -64,7 +70,7 @@ private[ordering] final class ComparedKeys(
       val keys = keysAt(relation)
       var (i, count) = (0, 0)
       while (i < keys.length && count < mostOfOne) {
-        if (connected(keys(i)).meets(others)) {
+        if (connects(keys(i), relation, others)) {
           found += keys(i)
           count += 1
         }

@@ -14,6 +14,9 @@ sealed trait JoinTree {
   /** Width of a row, of the columns that are still needed above. */
   def rowBytes: Double
 
+  /** Keys by which its rows come partitioned: each set of them, as [[Partitionings]] numbers them. */
+  def partitionings: Seq[JoinTree.Partitioning]
+
   /** Seconds that all joins below take; see [[io.selinger.cost.JoinCost]]. */
   def seconds: Double
 
@@ -32,7 +35,15 @@ sealed trait JoinTree {
 
 object JoinTree {
 
-  final case class Relation(index: Int, estimate: PlanEstimate, rowBytes: Double) extends JoinTree {
+  /** Numbers of keys, ascending. */
+  type Partitioning = Seq[Int]
+
+  final case class Relation(
+      index: Int,
+      estimate: PlanEstimate,
+      rowBytes: Double,
+      partitionings: Seq[Partitioning] = Nil
+  ) extends JoinTree {
     val set: RelationSet = RelationSet.single(index)
     val seconds: Double = 0.0
   }
@@ -44,7 +55,8 @@ object JoinTree {
       how: Connection,
       estimate: PlanEstimate,
       rowBytes: Double,
-      seconds: Double
+      seconds: Double,
+      partitionings: Seq[Partitioning] = Nil
   ) extends JoinTree {
     val set: RelationSet = left.set | right.set
 

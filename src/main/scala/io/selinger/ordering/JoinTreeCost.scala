@@ -2,6 +2,7 @@ package io.selinger.ordering
 
 import io.selinger.cost.{Cluster, HashTable, JoinCost, JoinSettings, JoinSide}
 import io.selinger.estimate.{EquiJoin, JoinEstimator, JoinKeys, PlanEstimate, RowSize}
+import io.selinger.ordering.JoinTree.Partitioning
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.types.{ByteType, DataType, IntegerType, LongType, ShortType}
 import scala.collection.mutable
@@ -27,6 +28,9 @@ final class JoinTreeCost(
 ) extends JoinTrees {
   import JoinTreeCost._
 
+  private val partitionings = new Partitionings(graph)
+  private lazy val ofRelations = graph.relations.map(partitionings.ofRelation)
+
   // By set: the same rows come out whatever the order, so the first estimate holds for all of them.
   private val known = mutable.HashMap.empty[RelationSet, Known]
 
@@ -40,21 +44,22 @@ final class JoinTreeCost(
         graph.relations(index).distinctKeys
       )
     )
-    JoinTree.Relation(index, found.estimate, found.rowBytes)
+    JoinTree.Relation(index, found.estimate, found.rowBytes, ofRelations(index))
   }
 
   def join(left: JoinTree, right: JoinTree, how: Connection): JoinTree = {
     val set = left.set | right.set
     val result = known.getOrElseUpdate(set, joined(set, left, right, how))
-    val own = operatorSeconds(left, right, how, result.estimate) +
-      cost.output(result.estimate.rows.value, result.rowBytes)
+    val operator = cheapest(left, right, how, result.estimate)
+    val own = operator.seconds + cost.output(result.estimate.rows.value, result.rowBytes)
     JoinTree.Joined(
       left,
       right,
       how,
       result.estimate,
       result.rowBytes,
-      left.seconds + right.seconds + own * surcharge(result.estimate)
+      left.seconds + right.seconds + own * surcharge(result.estimate),
+      operator.partitionings
     )
   }
 
@@ -131,7 +136,7 @@ final class JoinTreeCost(
       largest
         .map { i =>
           val trees = tenfold(i, sets)
-          i -> math.abs(trees.again(one).seconds - trees.again(other).seconds - gain)
+          i -> math.abs(trees.recosted(one).seconds - trees.recosted(other).seconds - gain)
         }
         .sortBy { case (i, change) => (-change, i) }
         .map(_._1)
@@ -165,16 +170,38 @@ final class JoinTreeCost(
     val feared = withEstimates(estimates.map { e =>
       e.withRows(e.rows.copy(value = e.high), e.high, e.bound)
     })
-    feared.again(one).seconds <= feared.again(other).seconds * (1.0 + mostSurcharge)
+    feared.recosted(one).seconds <= feared.recosted(other).seconds * (1.0 + mostSurcharge)
   }
 
   private def withEstimates(others: IndexedSeq[PlanEstimate]): JoinTreeCost =
     new JoinTreeCost(graph, others, cluster, cost, limits)
 
   /** The same tree at the costs that are known here. */
-  private def again(tree: JoinTree): JoinTree = tree match {
+  def recosted(tree: JoinTree): JoinTree = tree match {
     case relation: JoinTree.Relation => this.relation(relation.index)
-    case joined: JoinTree.Joined => join(again(joined.left), again(joined.right), joined.how)
+    case joined: JoinTree.Joined =>
+      join(recosted(joined.left), recosted(joined.right), joined.how)
+  }
+
+  /** What the cheapest operator of a join shuffles or broadcasts of its inputs. */
+  def exchanges(join: JoinTree.Joined): Seq[Exchange] = {
+    val (left, right) = (join.left, join.right)
+    val keys = keysBetween(left.set, right.set, join.how)
+    val operator = cheapest(left, right, join.how, join.estimate)
+    if (keys.types.isEmpty) Nil
+    else {
+      val pairs = comparisons(left, right, join.how)._1
+      def exchange(tree: JoinTree, own: Seq[Expression], broadcast: Boolean) = {
+        val side = JoinSide(tree.estimate.rows.value, tree.rowBytes, shuffleExists = false)
+        Exchange(tree, own, broadcast, if (broadcast) cost.broadcast(side) else cost.shuffled(side))
+      }
+      Seq((left, keys.left, pairs.map(_.left)), (right, keys.right, pairs.map(_.right))).collect {
+        case (tree, _, own) if operator.broadcast.exists(_ eq tree) => exchange(tree, own, true)
+        case (tree, partitioning, own)
+            if operator.broadcast.isEmpty && !tree.partitionings.contains(partitioning) =>
+          exchange(tree, own, false)
+      }
+    }
   }
 
   private def joined(
@@ -260,66 +287,84 @@ final class JoinTreeCost(
     RowSize.nullWords(count) + bytes
   }
 
-  private def operatorSeconds(
+  /** Of the operators that will be allowed. */
+  private def cheapest(
       left: JoinTree,
       right: JoinTree,
       how: Connection,
       result: PlanEstimate
-  ): Double = {
-    val (types, onlyKeys) = keyTypes(left.set, right.set, how)
-    val packed = types.size == 1 && wholeNumbers(types.head)
-    val keyBytes = RowSize.ofTypes(types)
-    def side(tree: JoinTree) =
-      JoinSide(tree.estimate.rows.value, tree.rowBytes, shuffleExists = false, packed)
+  ): Operator = {
+    val keys = keysBetween(left.set, right.set, how)
+    val packed = keys.types.size == 1 && wholeNumbers(keys.types.head)
+    val keyBytes = RowSize.ofTypes(keys.types)
+    def side(tree: JoinTree, own: Partitioning) =
+      JoinSide(
+        tree.estimate.rows.value,
+        tree.rowBytes,
+        shuffleExists = tree.partitionings.contains(own),
+        packed
+      )
     def tableBytes(tree: JoinTree, rows: Double) =
       HashTable.bytes(rows, tree.rowBytes, keyBytes, packed)
 
-    val (leftSide, rightSide) = (side(left), side(right))
-    if (types.isEmpty) product(left, right)
+    if (keys.types.isEmpty) Operator(product(left, right), Nil, None)
     else {
+      val (leftSide, rightSide) = (side(left, keys.left), side(right, keys.right))
       val pairs =
-        if (onlyKeys && how.kind == JoinKind.Inner) result.rows.value
+        if (keys.isAll && how.kind == JoinKind.Inner) result.rows.value
         else pairsOf(left, right, how)
-      def hashes(build: JoinTree, b: JoinSide, s: JoinSide): Double = {
-        val bytes = tableBytes(build, b.rows)
-        // As for the operator later: a broadcast must be safe even if the estimate misleads.
-        val broadcast =
-          if (
-            mayBroadcast(build eq right, how.kind) &&
-            limits.broadcastBytes.exists { limit =>
-              val feared = tableBytes(build, build.estimate.high)
-              bytes <= limit && feared <= limit * JoinSettings.surpriseFactor
-            }
-          ) {
-            cost.broadcastHash(b, s) + cost.hashedPairs(pairs, s, bytes)
-          } else Double.PositiveInfinity
-        val hashed =
-          if (mayHash(build eq right, how.kind) && bytes / cluster.slots <= limits.hashBytes) {
-            cost.shuffledHash(b, s) + cost.hashedPairs(pairs, s, bytes / cluster.slots)
-          } else Double.PositiveInfinity
-        math.min(broadcast, hashed)
-      }
       val larger = if (leftSide.rows >= rightSide.rows) leftSide else rightSide
       val sorted = cost.sortMerge(leftSide, rightSide) + cost.mergedPairs(pairs, larger)
-      val hashed =
-        math.min(hashes(left, leftSide, rightSide), hashes(right, rightSide, leftSide))
-      math.min(sorted, hashed)
+      var best = Operator(sorted, keys.after(how.kind), None)
+      def consider(
+          seconds: Double,
+          partitionings: => Seq[Partitioning],
+          broadcast: Option[JoinTree]
+      ): Unit =
+        if (seconds < best.seconds) best = Operator(seconds, partitionings, broadcast)
+      def hashes(build: JoinTree, b: JoinSide, stream: JoinTree, s: JoinSide): Unit = {
+        val bytes = tableBytes(build, b.rows)
+        // As for the operator later: a broadcast must be safe even if the estimate misleads.
+        if (
+          mayBroadcast(build eq right, how.kind) && limits.broadcastBytes.exists { limit =>
+            val feared = tableBytes(build, build.estimate.high)
+            bytes <= limit && feared <= limit * JoinSettings.surpriseFactor
+          }
+        ) {
+          consider(
+            cost.broadcastHash(b, s) + cost.hashedPairs(pairs, s, bytes),
+            stream.partitionings,
+            Some(build)
+          )
+        }
+        if (mayHash(build eq right, how.kind) && bytes / cluster.slots <= limits.hashBytes) {
+          consider(
+            cost.shuffledHash(b, s) + cost.hashedPairs(pairs, s, bytes / cluster.slots),
+            keys.after(how.kind),
+            None
+          )
+        }
+      }
+      hashes(left, leftSide, right, rightSide)
+      hashes(right, rightSide, left, leftSide)
+      best
     }
   }
 
-  /** Types of the keys of a join of two sets, and whether these are all that it compares. */
-  private def keyTypes(
-      left: RelationSet,
-      right: RelationSet,
-      how: Connection
-  ): (Seq[DataType], Boolean) = {
+  private def keysBetween(left: RelationSet, right: RelationSet, how: Connection): Keys = {
     val classes = if (how.edge.isEmpty) compared.between(left, right) else Nil
     val (keys, rest) =
       graph.predicatesBetween(left, right, how).partition(_.isKey(left, right))
-    val types = classes.map(graph.keys(_).dataType) ++ keys.map(_.condition).collect {
-      case Equality(l, _) => l.dataType
-    }
-    (types, rest.isEmpty)
+    val pairs = keys.flatMap(pairOf(_, left))
+    val types = classes.map(graph.keys(_).dataType) ++ pairs.map(_.left.dataType)
+    if (compared.areFew) {
+      Keys(
+        types,
+        rest.isEmpty,
+        partitionings.by(classes, pairs.map(_.left)),
+        partitionings.by(classes, pairs.map(_.right))
+      )
+    } else Keys(types, rest.isEmpty, Nil, Nil)
   }
 
   /** What a join of two trees compares: keys, and the rest of its condition. */
@@ -332,22 +377,24 @@ final class JoinTreeCost(
     val (keys, rest) = graph
       .predicatesBetween(left.set, right.set, how)
       .partition(_.isKey(left.set, right.set))
-    val pairs = keys.flatMap { predicate =>
-      (predicate.condition, predicate.sides) match {
-        case (e @ Equality(l, r), Some((one, _))) =>
-          val nullSafe = e.isInstanceOf[EqualNullSafe]
-          Some(
-            if (one.within(left.set)) JoinKeys.Pair(l, r, nullSafe)
-            else JoinKeys.Pair(r, l, nullSafe)
-          )
-        case _ => None
-      }
-    }
+    val pairs = keys.flatMap(pairOf(_, left.set))
     (
       classes.map(e => JoinKeys.Pair(e.left, e.right, nullSafe = false)) ++ pairs,
       rest.map(_.condition)
     )
   }
+
+  /** An equality, the side of `left` first. */
+  private def pairOf(predicate: JoinPredicate, left: RelationSet): Option[JoinKeys.Pair] =
+    (predicate.condition, predicate.sides) match {
+      case (e @ Equality(l, r), Some((one, _))) =>
+        val nullSafe = e.isInstanceOf[EqualNullSafe]
+        Some(
+          if (one.within(left)) JoinKeys.Pair(l, r, nullSafe)
+          else JoinKeys.Pair(r, l, nullSafe)
+        )
+      case _ => None
+    }
 
   /** Those by columns that are known of both trees, if there are any. */
   private def equalities(left: JoinTree, right: JoinTree): Seq[EqualTo] = {
@@ -384,6 +431,54 @@ object JoinTreeCost {
       val uniqueKeys: Set[ExpressionSet],
       val ofARow: Double = 1.0
   )
+
+  /**
+   * Rows that a join has moved.
+   *
+   * @param keys of the join, of this side
+   */
+  final case class Exchange(
+      input: JoinTree,
+      keys: Seq[Expression],
+      isBroadcast: Boolean,
+      seconds: Double
+  )
+
+  /**
+   * What a join takes by one operator.
+   *
+   * @param partitionings how its rows come partitioned then
+   * @param broadcast the side that is; none where the operator needs both sides partitioned
+   */
+  private final case class Operator(
+      seconds: Double,
+      partitionings: Seq[Partitioning],
+      broadcast: Option[JoinTree]
+  )
+
+  /**
+   * What a join compares.
+   *
+   * @param isAll whether the keys are all that it compares
+   * @param left by what a shuffle partitions the left side; nothing where that is not followed
+   */
+  private final case class Keys(
+      types: Seq[DataType],
+      isAll: Boolean,
+      left: Partitioning,
+      right: Partitioning
+  ) {
+
+    /** How rows come partitioned after a join of shuffled sides: where no side is filled with nulls. */
+    def after(kind: JoinKind): Seq[Partitioning] = {
+      val found = kind match {
+        case JoinKind.FullOuter => Nil
+        case JoinKind.Inner if left != right => Seq(left, right)
+        case _ => Seq(left)
+      }
+      found.filter(_.nonEmpty)
+    }
+  }
 
   private val mostTried = 16
 

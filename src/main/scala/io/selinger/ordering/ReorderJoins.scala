@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.SQLConf
+import scala.collection.mutable
 
 /**
  * Joins in the order that costs least, where Spark joins in the order in which a query names its
@@ -50,9 +51,12 @@ import org.apache.spark.sql.internal.SQLConf
  * LEFT JOIN with WHERE key IS NULL moves as the anti join that it is (AntiJoins).
  * IN and EXISTS become joins by Spark's own rule, earlier than it would apply it; what several of them
  * ask for alike stays as it is, so that Spark goes on to compute it once (SharedPlans).
+ * What several regions join alike Spark computes once: their orders are compared together, too
+ * (SharedOrders).
  * Not done: cross products between relations that conditions connect; an inner join's conjunct as a
  * filter above an outer join.
- * Cost: planning O(pairs) up to ordering.maxPairs, then O(n³) up to a hundred relations, greedy beyond.
+ * Cost: planning O(pairs) up to ordering.maxPairs, roughly so up to 60 times as many, then O(n³) up to
+ * a hundred relations, greedy beyond.
  * May lose when estimates mislead: the gain must exceed a margin that grows with doubt.
  * Runs in injectPreCBORule: once, after predicates have been pushed down and before Spark prunes
  * columns of scans. A second run finds the order written to be the cheapest.
@@ -69,8 +73,37 @@ final class ReorderJoins(session: SparkSession)
   override protected def rewrite(plan: LogicalPlan): LogicalPlan = {
     KeyColumns.note(plan)
     val joined = asJoins(plan)
-    val visited = visit(joined, SharedPlans.of(joined))
+    val shared = SharedPlans.of(joined)
+    val orders = new Orders
+    val alone = visit(joined, shared, orders)
+    val together = orders.together
+    // What is chosen for a region may change what its surroundings look like: all are built anew.
+    val visited = if (together.isEmpty) alone else visit(joined, shared, new Orders(together))
     if (joined eq plan) visited else AntiJoins.restored(visited)
+  }
+
+  /**
+   * Orders of the regions of one query.
+   *
+   * @param decided those that are chosen already, by the region's topmost node
+   */
+  private final class Orders(decided: Map[Int, JoinTree] = Map.empty) {
+    private val found = mutable.ArrayBuffer.empty[Option[SharedOrders.Region]]
+
+    /** Regions come in the same order each time. */
+    def next: Option[JoinTree] = decided.get(found.size)
+
+    def add(region: Option[SharedOrders.Region]): Unit = found += region
+
+    /** Orders that are better together than the best of each, if there are any. */
+    def together: Map[Int, JoinTree] =
+      if (advising) Map.empty
+      else {
+        val numbered = found.toIndexedSeq.zipWithIndex.collect { case (Some(r), i) => (r, i) }
+        new SharedOrders(numbered.map(_._1))
+          .better(SelingerConf.ORDER_MIN_GAIN.value / 2)
+          .map { case (region, tree) => numbered(region)._2 -> tree }
+      }
   }
 
   /**
@@ -91,17 +124,17 @@ final class ReorderJoins(session: SparkSession)
       if ((rewritten ne plan) && takePart) rewritten else plan
     }
 
-  private def visit(plan: LogicalPlan, shared: SharedPlans): LogicalPlan =
+  private def visit(plan: LogicalPlan, shared: SharedPlans, orders: Orders): LogicalPlan =
     JoinRegion.at(plan, shared) match {
       case Some(region) if region.relations.size > 1 =>
-        val relations = region.relations.map(visit(_, shared))
+        val relations = region.relations.map(visit(_, shared, orders))
         val renewed = replaced(region, relations)
-        if (relations.size > 2) reordered(renewed)
+        if (relations.size > 2) reordered(renewed, orders)
         else {
           renewed.barriers.headOption.foreach(declined(renewed, _))
           renewed.root
         }
-      case _ => plan.mapChildren(visit(_, shared))
+      case _ => plan.mapChildren(visit(_, shared, orders))
     }
 
   /** The region over relations that were rewritten themselves. */
@@ -116,28 +149,38 @@ final class ReorderJoins(session: SparkSession)
     }
   }
 
-  private def reordered(region: JoinRegion): LogicalPlan =
-    problem(session, region) match {
-      case Left(reason) => declined(region, reason)
+  private def reordered(region: JoinRegion, orders: Orders): LogicalPlan = {
+    val decided = orders.next
+    val (plan, order) = problem(session, region) match {
+      case Left(reason) => (declined(region, reason), None)
       case Right(problem) =>
-        val pass = PlanningPass.current
-        val begun = pass.usedMs
-        // A first look at files may have used the budget up; without an order it would be in vain.
-        val allowed = math.max(leastSearchMs, SelingerConf.PLANNING_BUDGET_MS.value - begun)
-        val enumerator = new JoinEnumerator(
-          problem.graph.shape,
-          problem.trees,
-          Some(problem.written),
-          SelingerConf.ORDER_MAX_PAIRS.value,
-          () => (pass.usedMs - begun) / allowed
-        )
-        enumerator.best() match {
-          case Some(found) => chosen(problem, found)
-          case None => declined(region, Reason.BudgetExceeded)
+        decided.map(together(problem, _)).orElse(searched(problem).map(chosen(problem, _))) match {
+          case Some((plan, tree)) =>
+            val order = SharedOrders.Region(problem.graph, problem.trees, problem.written, tree)
+            (plan, Some(order))
+          case None => (declined(region, Reason.BudgetExceeded), None)
         }
     }
+    orders.add(order)
+    plan
+  }
 
-  private def chosen(problem: Problem, found: JoinEnumerator.Found): LogicalPlan = {
+  private def searched(problem: Problem): Option[JoinEnumerator.Found] = {
+    val pass = PlanningPass.current
+    val begun = pass.usedMs
+    // A first look at files may have used the budget up; without an order it would be in vain.
+    val allowed = math.max(leastSearchMs, SelingerConf.PLANNING_BUDGET_MS.value - begun)
+    new JoinEnumerator(
+      problem.graph.shape,
+      problem.trees,
+      Some(problem.written),
+      SelingerConf.ORDER_MAX_PAIRS.value,
+      () => (pass.usedMs - begun) / allowed
+    ).best()
+  }
+
+  /** The region in a better order, or as it is, and that order. */
+  private def chosen(problem: Problem, found: JoinEnumerator.Found): (LogicalPlan, JoinTree) = {
     import problem._
     val margin = marginOf(
       SelingerConf.ORDER_MIN_GAIN.value,
@@ -149,8 +192,26 @@ final class ReorderJoins(session: SparkSession)
     val gains = (saves(margin) || saves(margin / 2) && trees.isNoWorse(found.tree, written)) &&
       !isForbidden(better)
     val result = if (gains) better else region.root
-    record(problem, found, gains, if (advising) region.root else result)
-    result
+    record(
+      problem,
+      found.tree,
+      gains,
+      if (gains) Reason.OrderCheaper else Reason.OrderCheapEnough,
+      detailOf(found, region),
+      if (advising) region.root else result
+    )
+    (result, if (gains) found.tree else written)
+  }
+
+  /** The region in an order that was chosen together with those of other regions. */
+  private def together(problem: Problem, order: JoinTree): (LogicalPlan, JoinTree) = {
+    import problem._
+    val tree = trees.recosted(order)
+    val isWritten = tree.joins.map(_.set).toSet == written.joins.map(_.set).toSet
+    val plan = if (isWritten) region.root else planOf(tree, graph, region)
+    val result = if (isForbidden(plan)) region.root else plan
+    record(problem, tree, result ne region.root, Reason.OrderShared, None, result)
+    (result, tree)
   }
 
   private def detailOf(found: JoinEnumerator.Found, region: JoinRegion): Option[String] = {
@@ -165,33 +226,35 @@ final class ReorderJoins(session: SparkSession)
 
   private def record(
       problem: Problem,
-      found: JoinEnumerator.Found,
-      gains: Boolean,
+      tree: JoinTree,
+      changes: Boolean,
+      reason: Reason,
+      detail: Option[String],
       plan: LogicalPlan
   ): Unit = {
     import problem._
     def text(tree: JoinTree) = JoinTree.text(tree, i => nameOf(graph.relations(i)))
     val outcome =
-      if (!gains) Outcome.Same else if (advising) Outcome.Advised else Outcome.Changed
-    val influential = trees.influential(written, found.tree, most = 3)
+      if (!changes) Outcome.Same else if (advising) Outcome.Advised else Outcome.Changed
+    val influential = trees.influential(written, tree, most = 3)
     decide(
       region,
       plan,
       outcome,
-      if (gains) Reason.OrderCheaper else Reason.OrderCheapEnough,
-      chosen = Some(text(if (gains) found.tree else written)),
+      reason,
+      chosen = Some(text(if (changes) tree else written)),
       stock = Some(text(written)),
       evidence = Seq(
         Evidence("cost of the order written", written.seconds, "s", Origin.Derived),
-        Evidence("cost of the best order", found.tree.seconds, "s", Origin.Derived),
+        Evidence("cost of the best order", tree.seconds, "s", Origin.Derived),
         Evidence("rows joined as written", rowsJoined(written), "rows", Origin.Derived),
-        Evidence("rows joined at best", rowsJoined(found.tree), "rows", Origin.Derived)
+        Evidence("rows joined at best", rowsJoined(tree), "rows", Origin.Derived)
       ) ++ influential.map { i =>
         val rows = trees.estimates(i).rows
         Evidence(s"${nameOf(graph.relations(i))} rows", rows.value, "rows", rows.origin)
       },
       setting = Some(SelingerConf.ORDER_MIN_GAIN.key),
-      detail = detailOf(found, region)
+      detail = detail
     )
   }
 

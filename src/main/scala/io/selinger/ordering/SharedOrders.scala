@@ -1,0 +1,172 @@
+package io.selinger.ordering
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import scala.annotation.tailrec
+import scala.collection.mutable
+
+/**
+ * Orders of several regions of one query, chosen together. What is alike in two of them, as in the
+ * parts of a query that name the same common table expression, Spark computes once, if there is an
+ * exchange above it; the cheapest order of each region may destroy that, and another may create it.
+ *
+ * Candidates are the best order of each region by itself, the order written, and the orders of regions
+ * that join alike. Starting from the best ones, the change of one region that makes the whole cheapest
+ * is made, until none makes it cheaper.
+ */
+private[ordering] final class SharedOrders(regions: IndexedSeq[SharedOrders.Region]) {
+  import SharedOrders._
+
+  private val numbers = mutable.HashMap.empty[Any, Int]
+
+  /** The same for what is equal. */
+  private def number(of: Any): Int = numbers.getOrElseUpdate(of, numbers.size)
+
+  private lazy val named: IndexedSeq[Named] = regions.map(new Named(_))
+
+  /**
+   * Orders other than the best ones, by region, if the whole is cheaper with them.
+   *
+   * @param minGain share of the whole that they must save
+   */
+  def better(minGain: Double): Map[Int, JoinTree] =
+    if (regions.size < 2 || regions.size > mostRegions || !haveCommon) Map.empty
+    else {
+      val best = regions.indices.map(i => named(i).candidate(regions(i).best))
+      val found = improved(best, regions.indices.map(i => candidates(i)))
+      if (total(found) > total(best) * (1.0 - minGain)) Map.empty
+      else {
+        regions.indices
+          .filter(i => found(i).tree ne best(i).tree)
+          .map(i => i -> found(i).tree)
+          .toMap
+      }
+    }
+
+  private def haveCommon: Boolean = {
+    val all = named.flatMap(_.relations)
+    all.distinct.size < all.size
+  }
+
+  private def candidates(i: Int): Seq[Candidate] = {
+    val region = regions(i)
+    val others = regions.filter(other => (other ne region) && other.isLike(region))
+    val trees = region.written +: others.map(other => region.trees.recosted(other.best))
+    trees.distinct.map(named(i).candidate)
+  }
+
+  @tailrec
+  private def improved(
+      now: IndexedSeq[Candidate],
+      candidates: IndexedSeq[Seq[Candidate]]
+  ): IndexedSeq[Candidate] = {
+    val changed = for {
+      i <- now.indices
+      candidate <- candidates(i)
+      if candidate.tree != now(i).tree
+    } yield now.updated(i, candidate)
+    changed.minByOption(total).filter(total(_) < total(now)) match {
+      case Some(cheaper) => improved(cheaper, candidates)
+      case None => now
+    }
+  }
+
+  /** Seconds of all regions, of which exchanges that are alike run once. */
+  private def total(orders: IndexedSeq[Candidate]): Double = {
+    val seen = mutable.HashSet.empty[Any]
+    def saved(exchanges: Seq[Exchange]): Double =
+      exchanges.map(e => if (seen.add(e.signature)) saved(e.below) else e.seconds).sum
+    orders.map(_.tree.seconds).sum - orders.map(order => saved(order.exchanges)).sum
+  }
+
+  /** A region in terms that are the same in every region: numbers, instead of ids of columns. */
+  private final class Named(region: Region) {
+    private val graph = region.graph
+
+    // Of relations that are alike, the first ones, the second ones …
+    val relations: IndexedSeq[Int] = {
+      val before = mutable.HashMap.empty[LogicalPlan, Int].withDefaultValue(0)
+      graph.relations.map { relation =>
+        val canonical = relation.canonicalized
+        before.update(canonical, before(canonical) + 1)
+        number((canonical, before(canonical)))
+      }
+    }
+
+    private val columns: Map[ExprId, Int] = graph.relations.indices.flatMap { i =>
+      graph.relations(i).output.zipWithIndex.map { case (column, position) =>
+        column.exprId -> number((relations(i), position))
+      }
+    }.toMap
+
+    private def named(expression: Expression): Expression = expression.transform {
+      case column: Attribute if columns.contains(column.exprId) =>
+        BoundReference(columns(column.exprId), column.dataType, nullable = true)
+    }.canonicalized
+
+    def candidate(tree: JoinTree): Candidate = {
+      val subtrees = mutable.HashMap.empty[RelationSet, Int]
+      def visit(tree: JoinTree): Seq[Exchange] = tree match {
+        case relation: JoinTree.Relation =>
+          subtrees.update(relation.set, relations(relation.index))
+          Nil
+        case join: JoinTree.Joined =>
+          val below = Seq(join.left, join.right).map(side => side.set -> visit(side)).toMap
+          subtrees.update(join.set, number(alike(join, subtrees)))
+          val moved = region.trees.exchanges(join)
+          val exchanges = moved.map { exchange =>
+            val columns = graph.requiredOf(exchange.input.set).map(named).toSet[Expression]
+            val keys = exchange.keys.map(named)
+            Exchange(
+              (subtrees(exchange.input.set), columns, keys, exchange.isBroadcast),
+              exchange.input.seconds + exchange.seconds,
+              below(exchange.input.set)
+            )
+          }
+          val sets = moved.map(_.input.set).toSet
+          exchanges ++ below.collect { case (set, inner) if !sets(set) => inner }.flatten
+      }
+      Candidate(tree, visit(tree))
+    }
+
+    /** The sides of what commutes in one order, whichever they have. */
+    private def alike(join: JoinTree.Joined, subtrees: collection.Map[RelationSet, Int]): Any = {
+      val sides = Seq(subtrees(join.left.set), subtrees(join.right.set))
+      val condition = graph.conditionBetween(join.left.set, join.right.set, join.how)
+      (
+        join.how.kind,
+        if (join.how.kind.commutes) sides.sorted else sides,
+        condition.map(named)
+      )
+    }
+  }
+}
+
+private[ordering] object SharedOrders {
+
+  // Each step looks at all of them.
+  private val mostRegions = 16
+
+  /** @param best its order if it were alone */
+  final case class Region(
+      graph: JoinGraph,
+      trees: JoinTreeCost,
+      written: JoinTree,
+      best: JoinTree
+  ) {
+
+    /** Whether every order of the one is an order of the other. */
+    def isLike(other: Region): Boolean =
+      graph.shape.adjacent == other.graph.shape.adjacent &&
+        graph.shape.edges == other.graph.shape.edges
+  }
+
+  private final case class Candidate(tree: JoinTree, exchanges: Seq[Exchange])
+
+  /**
+   * @param signature the same for exchanges of the same rows
+   * @param seconds that it takes with all that is below
+   * @param below exchanges within
+   */
+  private final case class Exchange(signature: Any, seconds: Double, below: Seq[Exchange])
+}

@@ -36,6 +36,8 @@ class JoinEnumeratorSuite extends AnyFunSuite {
 
     override def selectivityOfEdge(edge: Int): Double = 1.0
 
+    override def sharedKeys: Seq[SharedKey] = Nil
+
     override def rough: RoughCost = {
       val nothing = RoughCost.Line(0, 0, 0)
       RoughCost(nothing, nothing, nothing, 0, ofRow = 1, 0, 0, 0)
@@ -121,15 +123,38 @@ class JoinEnumeratorSuite extends AnyFunSuite {
     }
   }
 
-  test("a graph of more than 64 relations has more pairs than a word has bits for") {
-    assert(counted(JoinGraphs.chain(65).shape, Long.MaxValue / 100)._2 == false)
-    assert(counted(JoinGraphs.chain(64).shape, 64L * 64 * 64)._2)
+  test("pairs of up to 64 relations are listed, of more none") {
+    assert(counted(JoinGraphs.chain(65).shape, Long.MaxValue / 100) == ((IndexedSeq.empty, false)))
+    val chain = JoinGraphs.chain(64).shape
+    val (pairs, complete) = counted(chain, Long.MaxValue / 100)
+    assert(complete && pairs.size == (64 * 64 * 64 - 64) / 6)
+    assert((pairs.last.one | pairs.last.other) == chain.all)
+    // All joins with the last relation of all.
+    val star =
+      JoinGraphs.graph(64, (0 until 12).map(i => (i, 63)) ++ (12 until 63).map(i => (i - 1, i)))
+    val last = counted(star.shape, 1000)
+    assert(last == ((IndexedSeq.empty, false)))
   }
 
   private def rough(graph: Hypergraph, costs: Costs) =
     new RoughTrees((0 until graph.size).map(costs.relation), graph, costs, inFull = false)
 
-  test("promising pairs are those of the cheapest trees at rough costs, each with all of its parts") {
+  /** Whether each pair is in some tree of all relations that has none but these. */
+  private def areInTrees(pairs: IndexedSeq[ConnectedPairs.Pair], graph: Hypergraph): Boolean = {
+    val built = mutable.HashSet.from((0 until graph.size).map(RelationSet.single))
+    val used = mutable.HashSet(graph.all)
+    pairs.forall { pair =>
+      built += pair.one | pair.other
+      built(pair.one) && built(pair.other)
+    } && pairs.reverse.forall { pair =>
+      used ++= Seq(pair.one, pair.other)
+      used(pair.one | pair.other)
+    }
+  }
+
+  test(
+    "promising pairs are those of the cheapest trees at rough costs, each with all of its parts"
+  ) {
     val shares = (1 to 60).map { seed =>
       val graph = JoinGraphs.random(6 + seed % 5, new Random(seed)).shape
       val trees = rough(graph, new Costs(seed.toLong))
@@ -141,11 +166,7 @@ class JoinEnumeratorSuite extends AnyFunSuite {
       assert(found.nonEmpty && found.size <= wanted, s"seed $seed")
       assert(all.filter(found.toSet) == found, s"seed $seed")
       assert(best(found).get.seconds == best(all).get.seconds, s"seed $seed")
-      val built = mutable.HashSet.from((0 until graph.size).map(RelationSet.single))
-      found.foreach { pair =>
-        assert(built(pair.one) && built(pair.other), s"seed $seed")
-        built += pair.one | pair.other
-      }
+      assert(areInTrees(found, graph), s"seed $seed")
       found.size.toDouble / all.size
     }
     assert(shares.max < 1.0 && shares.sum > 60 * 0.1)
@@ -159,7 +180,8 @@ class JoinEnumeratorSuite extends AnyFunSuite {
     val trees = rough(graph, free)
     def found(wanted: Int, expired: () => Boolean = () => false) =
       new PromisingPairs(graph, trees, 10000, wanted, expired).result()
-    assert(found(wanted = 2100).size > 500 && found(wanted = 2100).size <= 2100)
+    val pairs = found(wanted = 2100)
+    assert(pairs.size > 50 && pairs.size <= 2100 && areInTrees(pairs, graph))
     assert(found(wanted = 10).isEmpty && found(2100, () => true).isEmpty)
     assert(new PromisingPairs(graph, trees, 1000, 2100, () => false).result().isEmpty)
   }

@@ -7,7 +7,7 @@ import io.selinger.estimate.{Domain, PlanEstimate}
 import io.selinger.testing.SharedSession
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, EqualTo, GreaterThan, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, LocalRelation, LogicalPlan}
-import org.apache.spark.sql.types.IntegerType
+import org.apache.spark.sql.types.{DoubleType, IntegerType}
 import org.scalatest.funsuite.AnyFunSuite
 
 class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
@@ -70,34 +70,56 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
     val groups = top(keyed(isOne = true, grouped(by = 1)))
     val moreGroups = top(keyed(isOne = true, grouped(by = 2)))
     assert(groups.seconds < 0.8 * same.seconds && moreGroups.seconds == same.seconds)
-    // Neither a broadcast nor a full outer join partitions.
+    // A broadcast partitions nothing.
     val broadcast = leftDeep(
       costs(keyed(isOne = true), estimate(1e8, 1e8), estimate(100, 100), estimate(1e8, 1e8)),
       0,
       1
     )
     assert(broadcast.partitionings.isEmpty && same.partitionings == Seq(Seq(0)))
+    // What streams past a broadcast stays as it is.
+    val small = costs(keyed(isOne = false), estimate(1e8, 1e8), estimate(1e8, 1e8), estimate(9, 9))
+    assert(leftDeep(small, 0, 1, 2).partitionings == Seq(Seq(0)))
+    // Equal nulls are hashed by other expressions, and NaN and zeros have several forms.
+    assert(Partitionings.areAsIs(IntegerType) && !Partitionings.areAsIs(DoubleType))
   }
 
-  test("regions that join alike are joined in one order, if that is cheaper than the best of each") {
+  test(
+    "regions that join alike are joined in one order, if that is cheaper than the best of each"
+  ) {
     val large = Seq.fill(3)(estimate(1e8, 1e8))
     def region(graph: JoinGraph, best: Int*) = {
       val trees = costs(graph, large: _*)
       SharedOrders.Region(graph, trees, leftDeep(trees, 0, 1, 2), leftDeep(trees, best: _*))
     }
     def better(regions: SharedOrders.Region*) =
-      new SharedOrders(regions.toIndexedSeq).better(minGain = 0.1)
+      new SharedOrders(regions.toIndexedSeq, () => false).better(minGain = 0.1)
     val graphs = Seq.fill(2)(keyed(isOne = false))
     val (one, other) = (region(graphs(0), 0, 1, 2), region(graphs(1), 1, 2, 0))
     val changed = better(one, other)
     assert(changed.size == 1)
     // Either takes the order of the other.
-    val orders = Seq(0 -> one.best, 1 -> other.best).map { case (i, best) => changed.getOrElse(i, best) }
+    val orders = Seq(0 -> one, 1 -> other).map { case (i, region) =>
+      changed.getOrElse(i, Some(region.best)).getOrElse(region.written)
+    }
     assert(orders.map(_.joins.map(_.set)).distinct.size == 1)
     assert(better(one, region(graphs(1), 0, 1, 2)).isEmpty && better(one).isEmpty)
-    // Of other relations nothing is computed twice.
-    val filtered = keyed(isOne = false, plan => Filter(GreaterThan(plan.output.head, Literal(1)), plan))
-    assert(better(one, region(filtered, 1, 2, 0)).isEmpty)
+    assert(new SharedOrders(IndexedSeq(one, other), () => true).better(0.1).isEmpty)
+    // Of other relations nothing is computed twice; of one that is another, not what it is part of.
+    def filtered(which: Int) = {
+      var next = -1
+      keyed(
+        isOne = false,
+        plan => {
+          next += 1
+          if (which >= 0 && next != which) plan
+          else Filter(GreaterThan(plan.output.head, Literal(1)), plan)
+        }
+      )
+    }
+    Seq(-1, 1).foreach { which =>
+      assert(better(one, region(filtered(which), 1, 2, 0)).isEmpty, s"filtered $which")
+    }
   }
 
   test("of two joins that cost the same, the one whose rows are less certain costs a little more") {
@@ -138,7 +160,8 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
       val relations = (0 until problem.graph.shape.size).map(problem.trees.relation)
       val rough = new RoughTrees(relations, problem.graph.shape, problem.trees, inFull = true)
       def again(tree: JoinTree): JoinTree = tree match {
-        case joined: JoinTree.Joined => rough.join(again(joined.left), again(joined.right), joined.how)
+        case joined: JoinTree.Joined =>
+          rough.join(again(joined.left), again(joined.right), joined.how)
         case relation => relation
       }
       again(problem.written).seconds / problem.written.seconds
@@ -150,12 +173,13 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
 
   test("a rough cost is that of the cheapest operator that is allowed") {
     val trees = costs(JoinGraphs.chain(2), estimate(1e6, 1e6), estimate(1e6, 1e6))
-    def seconds(rows: Double, high: Double) = trees.rough.seconds(1e7, 1e7, rows, high, 0, 0)
+    def seconds(rows: Double, high: Double) =
+      trees.rough.seconds(JoinKind.Inner, 1e7, 1e7, rows, high, 0, 0)
     // Broadcast, doubtful, and too large.
     assert(seconds(1e3, 1e3) < 0.7 * seconds(1e3, 1e12))
     assert(seconds(1e3, 1e12) < seconds(1e7, 1e7))
     val none = trees.rough.copy(mostBroadcast = -1.0, mostHashed = -1.0)
-    assert(none.seconds(0, 0, 1e7, 1e7, 0, 0) == none.sorted(0, 1e7))
+    assert(none.seconds(JoinKind.Inner, 0, 0, 1e7, 1e7, 0, 0) == none.sorted(0, 1e7))
   }
 
   test("of what is less than a row the share goes along") {

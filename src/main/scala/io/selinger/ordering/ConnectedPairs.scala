@@ -33,8 +33,8 @@ final class ConnectedPairs(graph: Hypergraph, most: Long, expired: () => Boolean
   }
 
   /**
-   * Whether there are more pairs than `most` for sure: those of a tree of unconditional joins. Or by all
-   * appearances, if rules forbid but a few.
+   * Whether there are more pairs than `most`: those of a tree of unconditional joins alone, or by all
+   * appearances, if rules do not forbid nearly all.
    */
   private def tooMany: Boolean = {
     val all = graph.adjacent.toArray
@@ -43,7 +43,10 @@ final class ConnectedPairs(graph: Hypergraph, most: Long, expired: () => Boolean
       all(one) = all(one) | RelationSet.single(other)
       all(other) = all(other) | RelationSet.single(one)
     }
-    pairsOfTree(graph.adjacent) > most || pairsOfTree(all.toIndexedSeq) > most * forbidden
+    pairsOfTree(graph.adjacent) > most || pairsOfTree(all.toIndexedSeq) > math.max(
+      most,
+      mostUnlessForbidden
+    )
   }
 
   private final class Enumeration(visitor: Visitor) {
@@ -51,6 +54,7 @@ final class ConnectedPairs(graph: Hypergraph, most: Long, expired: () => Boolean
     private val planned = new BitSets
     private var pairs = 0L
     private var steps = 0L
+    private var nextLook = 0L
     private var late = false
 
     val isComplete: Boolean = {
@@ -65,7 +69,10 @@ final class ConnectedPairs(graph: Hypergraph, most: Long, expired: () => Boolean
     }
 
     private def full: Boolean = {
-      if ((steps & stepsATime) == 0L) late ||= expired()
+      if (steps >= nextLook) {
+        late ||= expired()
+        nextLook = steps + stepsALook
+      }
       pairs > most || steps > most * stepsAPair + graph.size * 64L || late
     }
 
@@ -148,10 +155,10 @@ object ConnectedPairs {
   }
 
   val mostRelations = 64
-  private val forbidden = 8.0
+  private val mostUnlessForbidden = 160000L
   private val stepsAPair = 3L
-  // One less than a power of two: the time is not looked at in every step.
-  private val stepsATime = 31L
+  // The time is not looked at in every step.
+  private val stepsALook = 32L
   private val alwaysInner = Some(Connection.inner)
 
   /**

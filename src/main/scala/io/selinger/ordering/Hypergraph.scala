@@ -20,8 +20,14 @@ object Connection {
  *
  * @param adjacent for each relation those that an unconditional inner join connects it with
  * @param edges all other joins
+ * @param keyed for each relation those with which it shares keys; whether rules allow a join of just
+ *   these two is another question
  */
-final class Hypergraph(val adjacent: IndexedSeq[RelationSet], val edges: IndexedSeq[JoinEdge]) {
+final class Hypergraph(
+    val adjacent: IndexedSeq[RelationSet],
+    val edges: IndexedSeq[JoinEdge],
+    val keyed: IndexedSeq[RelationSet]
+) {
 
   val size: Int = adjacent.size
 
@@ -36,23 +42,6 @@ final class Hypergraph(val adjacent: IndexedSeq[RelationSet], val edges: Indexed
 
   /** Those of `edges` that concern a relation. */
   def edgesAt(relation: Int): Seq[JoinEdge] = at(relation).toIndexedSeq.map(edges)
-
-  /** Relations outside of `set` that a join leads to: of more than one on its other side the first. */
-  def neighbours(set: RelationSet): RelationSet = {
-    val simple = set.members.foldLeft(RelationSet.empty)((found, i) => found | adjacent(i))
-    val complex =
-      if (edges.isEmpty) simple
-      else
-        edges.foldLeft(simple) { (found, edge) =>
-          val ahead =
-            if (edge.left.within(set)) edge.right
-            else if (edge.right.within(set)) edge.left
-            else RelationSet.empty
-          if (ahead.isEmpty || ahead.meets(set)) found
-          else found | RelationSet.single(ahead.lowest)
-        }
-    complex.without(set)
-  }
 
   /** How these are joined, if a join connects them and no rule forbids it. */
   def connection(one: RelationSet, other: RelationSet): Option[Connection] = {
@@ -134,7 +123,8 @@ final class Hypergraph(val adjacent: IndexedSeq[RelationSet], val edges: Indexed
 
 object Hypergraph {
 
-  def of(size: Int, edges: Seq[JoinEdge]): Hypergraph = {
+  /** @param keys relations of each */
+  def of(size: Int, edges: Seq[JoinEdge], keys: Seq[RelationSet] = Nil): Hypergraph = {
     val (simple, complex) = edges.partition(_.isSimple)
     val adjacent = Array.fill(size)(RelationSet.empty)
     simple.foreach { edge =>
@@ -142,6 +132,8 @@ object Hypergraph {
       adjacent(left) = adjacent(left) | edge.right
       adjacent(right) = adjacent(right) | edge.left
     }
-    new Hypergraph(ArraySeq.from(adjacent), ArraySeq.from(complex))
+    val keyed = adjacent.clone()
+    keys.foreach(key => key.foreach(i => keyed(i) = keyed(i) | key.without(RelationSet.single(i))))
+    new Hypergraph(ArraySeq.from(adjacent), ArraySeq.from(complex), ArraySeq.from(keyed))
   }
 }

@@ -9,7 +9,7 @@ import scala.annotation.tailrec
  * ([[ExactSearch]]). Beyond, or after half of the time, the cheapest is taken of
  *   - the order written,
  *   - the greedy order ([[GreedySearch]]),
- *   - of up to `mostRough` pairs, the best tree of those `maxPairs` that are on the cheapest trees at a
+ *   - of up to `mostRough` pairs, the best tree of those few that are on the cheapest trees at a
  *     rough cost ([[PromisingPairs]]),
  *   - of more, up to `mostLinear` relations, the best trees that keep a good linear order, of several,
  *     and that of each of the first two ([[Linearization]], [[LinearSearch]]),
@@ -59,7 +59,7 @@ final class JoinEnumerator(
     val start = written.filterNot(_ => expired(1.0)())
     val known = (greedy ++ start).toSeq
     val searches = guided(known) match {
-      case Some(tree) => Seq(Found(tree, Method.Guided, limit))
+      case Some(better) => better.toSeq.map(Found(_, Method.Guided, limit))
       case None => linear(known).map(Found(_, Method.Linear, limit))
     }
     val candidates = searches ++
@@ -68,7 +68,8 @@ final class JoinEnumerator(
     candidates.minByOption(_.tree.seconds).map(found => found.copy(tree = improved(found.tree)))
   }
 
-  private def guided(known: Seq[JoinTree]): Option[JoinTree] =
+  /** None where this cannot be searched; a tree only if it is cheaper than those that are known. */
+  private def guided(known: Seq[JoinTree]): Option[Option[JoinTree]] =
     if (!isFull) None
     else {
       val late = expired(exactShare)
@@ -78,7 +79,9 @@ final class JoinEnumerator(
       if (pairs.isEmpty) None
       else {
         val bound = known.minByOption(_.seconds)
-        ExactSearch.best(graph, relations, trees, pairs, bound, expired(linearShare))
+        ExactSearch
+          .best(graph, relations, trees, pairs, bound, expired(linearShare))
+          .map(tree => Option.unless(bound.exists(_ eq tree))(tree))
       }
     }
 

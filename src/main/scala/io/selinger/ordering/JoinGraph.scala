@@ -262,7 +262,8 @@ object JoinGraph {
       val beside = conditions.indices.filterNot(inKeys).map { i =>
         JoinPredicate(conditions(i), edgeOf(i), sidesOf(conditions(i)))
       }
-      val shape = Hypergraph.of(relations.size, edges ++ whole.flatMap(_._1._2))
+      val shape =
+        Hypergraph.of(relations.size, edges ++ whole.flatMap(_._1._2), keys.map(_.relations))
       JoinGraph(
         filtered(whole.flatMap(_._1._1._2)),
         ArraySeq.from(keys),

@@ -83,9 +83,19 @@ trait JoinTrees {
   /** Roughly, the share of all pairs that an inner join of two relations returns; must be cheap. */
   def selectivity(one: Int, other: Int): Double
 
-  /** The same of a join of [[Hypergraph.edges]], as if it were an inner one. */
+  /** The same of the predicates of one of [[Hypergraph.edges]], beside those by keys. */
   def selectivityOfEdge(edge: Int): Double
+
+  /** Keys that more than two relations share. A join of any of them has each of these once. */
+  def sharedKeys: Seq[SharedKey]
 
   /** Roughly, what joins cost. */
   def rough: RoughCost
 }
+
+/**
+ * A key of several relations.
+ *
+ * @param share of all pairs of rows of two of them that have equal keys
+ */
+final case class SharedKey(relations: RelationSet, share: (Int, Int) => Double)

@@ -68,12 +68,18 @@ final class JoinTreeCost(
     between.map(k => 1.0 / math.max(distinct(k)(one), distinct(k)(other))).product
   }
 
-  override def selectivityOfEdge(edge: Int): Double = {
-    val conditions = graph.predicatesOf(edge)
-    if (conditions.isEmpty && !graph.shape.edges(edge).optional) {
-      selectivity(graph.shape.edges(edge).left.lowest, graph.shape.edges(edge).right.lowest)
-    } else conditions.map(selectivity).product
-  }
+  override def sharedKeys: Seq[SharedKey] =
+    if (compared.areFew) {
+      graph.keys.indices.filter(graph.keys(_).members.size > 2).map { k =>
+        SharedKey(
+          graph.keys(k).relations,
+          (one, other) => 1.0 / math.max(distinct(k)(one), distinct(k)(other))
+        )
+      }
+    } else Nil
+
+  override def selectivityOfEdge(edge: Int): Double =
+    graph.predicatesOf(edge).map(selectivity).product
 
   private def selectivity(predicate: JoinPredicate): Double =
     (predicate.condition, predicate.sides) match {
@@ -229,7 +235,8 @@ final class JoinTreeCost(
 
   /**
    * No estimate is below one row. Of what inputs were estimated as one for that reason, joins would
-   * return the more rows, the earlier they come: the share of a row that is expected goes along.
+   * return the more rows, the earlier they come: the share of a row that is expected goes along, as
+   * far as keys alone tell.
    */
   private def belowOne(
       estimate: PlanEstimate,
@@ -326,7 +333,8 @@ final class JoinTreeCost(
         val bytes = tableBytes(build, b.rows)
         // As for the operator later: a broadcast must be safe even if the estimate misleads.
         if (
-          mayBroadcast(build eq right, how.kind) && limits.broadcastBytes.exists { limit =>
+          (if (build eq right) how.kind.mayBroadcastRight else how.kind.mayBroadcastLeft) &&
+          limits.broadcastBytes.exists { limit =>
             val feared = tableBytes(build, build.estimate.high)
             bytes <= limit && feared <= limit * JoinSettings.surpriseFactor
           }
@@ -337,7 +345,8 @@ final class JoinTreeCost(
             Some(build)
           )
         }
-        if (mayHash(build eq right, how.kind) && bytes / cluster.slots <= limits.hashBytes) {
+        val mayHash = (build eq right) || how.kind.mayHashLeft
+        if (mayHash && bytes / cluster.slots <= limits.hashBytes) {
           consider(
             cost.shuffledHash(b, s) + cost.hashedPairs(pairs, s, bytes / cluster.slots),
             keys.after(how.kind),
@@ -357,7 +366,8 @@ final class JoinTreeCost(
       graph.predicatesBetween(left, right, how).partition(_.isKey(left, right))
     val pairs = keys.flatMap(pairOf(_, left))
     val types = classes.map(graph.keys(_).dataType) ++ pairs.map(_.left.dataType)
-    if (compared.areFew) {
+    // Spark hashes what is null-safe, and numbers that have several forms, by other expressions.
+    if (compared.areFew && !pairs.exists(_.nullSafe) && types.forall(Partitionings.areAsIs)) {
       Keys(
         types,
         rest.isEmpty,
@@ -493,16 +503,4 @@ object JoinTreeCost {
   private val uncertainMagnitudes = 6.0
 
   private val wholeNumbers: Set[DataType] = Set(ByteType, ShortType, IntegerType, LongType)
-
-  /** What Spark has: the side whose unmatched rows return cannot be the one broadcast. */
-  private def mayBroadcast(buildRight: Boolean, kind: JoinKind): Boolean = kind match {
-    case JoinKind.Inner => true
-    case JoinKind.FullOuter => false
-    case _ => buildRight
-  }
-
-  private def mayHash(buildRight: Boolean, kind: JoinKind): Boolean = kind match {
-    case JoinKind.Inner | JoinKind.FullOuter | JoinKind.LeftOuter => true
-    case _ => buildRight
-  }
 }

@@ -2,7 +2,8 @@ package io.selinger.ordering
 
 import io.selinger.ordering.JoinTree.Partitioning
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId, Expression}
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.types._
 import scala.collection.mutable
 
 /**
@@ -31,7 +32,8 @@ private[ordering] final class Partitionings(graph: JoinGraph) {
 
   /** What a relation brings along: the rows of an aggregation are partitioned by its groups. */
   def ofRelation(relation: LogicalPlan): Seq[Partitioning] = relation match {
-    case aggregate: Aggregate =>
+    // Of what is partitioned by some of its groups already, Spark makes no other partitions.
+    case aggregate: Aggregate if !aggregate.child.exists(isPartitioned) =>
       val groups = aggregate.groupingExpressions
       val returned = aggregate.outputSet
       if (groups.nonEmpty && groups.forall(_.references.subsetOf(returned))) {
@@ -40,5 +42,20 @@ private[ordering] final class Partitionings(graph: JoinGraph) {
     case Filter(_, child) => ofRelation(child)
     case Project(_, child) => ofRelation(child)
     case _ => Nil
+  }
+
+  private def isPartitioned(plan: LogicalPlan): Boolean = plan match {
+    case _: Join | _: Aggregate | _: Window | _: RepartitionOperation => true
+    case _ => false
+  }
+}
+
+private[ordering] object Partitionings {
+
+  /** Whether Spark hashes keys of a type by themselves: equal ones have the same bits. */
+  def areAsIs(keys: DataType): Boolean = keys match {
+    case FloatType | DoubleType => false
+    case _: NumericType | StringType | DateType | TimestampType | TimestampNTZType => true
+    case _ => false
   }
 }

@@ -65,7 +65,7 @@ final class PromisingPairs(
       inside(both) = Double.PositiveInfinity
     }
     val seconds =
-      rough.seconds(rows(l), highs(l), rows(r), highs(r), rows(both), rows(both))
+      rough.seconds(how.kind, rows(l), highs(l), rows(r), highs(r), rows(both), rows(both))
     inside(both) = math.min(inside(both), inside(l) + inside(r) + seconds)
     if (count == own.length) {
       ones = Arrays.copyOf(ones, count * 2)
@@ -82,12 +82,16 @@ final class PromisingPairs(
 
   private def promising(): IndexedSeq[ConnectedPairs.Pair] = {
     val least = math.max(inside(sets(graph.all.bits)), Double.MinPositiveValue)
-    val steps = throughs.map(seconds => stepOf(seconds / least - 1.0))
+    def stepsOfAll = throughs.map(seconds => stepOf(seconds / least - 1.0))
+    val all = stepsOfAll
     // Parts with hardly any rows cost nothing in any order: a few orders of each set are enough.
-    if (lastStep(steps) < doubtful) {
-      val few = cheapestOfSets
-      steps.indices.foreach(i => if (!few(i)) steps(i) = mostSteps)
-    }
+    val steps =
+      if (lastStep(all) >= doubtful) all
+      else {
+        val few = cheapestOfSets
+        own.indices.foreach(i => if (i < count && !few(i)) own(i) = Double.PositiveInfinity)
+        stepsOfAll
+      }
     val last = lastStep(steps)
     steps.indices.filter(i => steps(i) <= last).map { i =>
       val one = RelationSet.ofBits(sets.bits(ones(i)))

@@ -4,6 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core._
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
 import io.selinger.estimate.{LeafStatistics, PlanEstimate, Selectivity}
+import io.selinger.ordering.JoinEnumerator.Found
 import io.selinger.stats.{FileRelation, ImportedStatistics, KeyColumns}
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
@@ -29,7 +30,7 @@ import scala.collection.mutable
  *   6. conditions connect all relations                    else CROSS_PRODUCT
  * and where the order found costs less than the order written by more than estimates are worth, or by
  * half of that where it costs no more even if every relation has as many rows as is feared, else
- * ORDER_CHEAP_ENOUGH. Regions of two relations have no order and are passed over.
+ * ORDER_CHEAP_ENOUGH; ORDER_SHARED where it serves several regions together. Regions of two relations have no order and are passed over.
  *
  * {{{
  *   SELECT … FROM sales JOIN inventory ON item JOIN dates ON sold_date WHERE dates.year = 2000
@@ -78,31 +79,46 @@ final class ReorderJoins(session: SparkSession)
     val alone = visit(joined, shared, orders)
     val together = orders.together
     // What is chosen for a region may change what its surroundings look like: all are built anew.
-    val visited = if (together.isEmpty) alone else visit(joined, shared, new Orders(together))
+    val visited = together.fold(alone)(visit(joined, shared, _))
     if (joined eq plan) visited else AntiJoins.restored(visited)
   }
 
   /**
-   * Orders of the regions of one query.
+   * Orders of the regions of one query, which come in the same order each time it is visited.
    *
-   * @param decided those that are chosen already, by the region's topmost node
+   * @param before what the search has found for each
+   * @param changed orders that are better together with those of the others; none for that written
    */
-  private final class Orders(decided: Map[Int, JoinTree] = Map.empty) {
-    private val found = mutable.ArrayBuffer.empty[Option[SharedOrders.Region]]
+  private final class Orders(
+      before: IndexedSeq[Option[Found]] = IndexedSeq.empty,
+      changed: Map[Int, Option[JoinTree]] = Map.empty
+  ) {
+    private val visited = mutable.ArrayBuffer.empty[Option[(SharedOrders.Region, Option[Found])]]
 
-    /** Regions come in the same order each time. */
-    def next: Option[JoinTree] = decided.get(found.size)
+    def isFirst: Boolean = before.isEmpty
 
-    def add(region: Option[SharedOrders.Region]): Unit = found += region
+    def known: Option[Found] = before.lift(visited.size).flatten
 
-    /** Orders that are better together than the best of each, if there are any. */
-    def together: Map[Int, JoinTree] =
-      if (advising) Map.empty
+    /** None where the region keeps its own order. */
+    def decided: Option[Option[JoinTree]] = changed.get(visited.size)
+
+    def add(region: Option[(SharedOrders.Region, Option[Found])]): Unit = visited += region
+
+    /** The same regions in orders that are better together than the best of each, if there are any. */
+    def together: Option[Orders] =
+      if (advising || !SQLConf.get.exchangeReuseEnabled) None
       else {
-        val numbered = found.toIndexedSeq.zipWithIndex.collect { case (Some(r), i) => (r, i) }
-        new SharedOrders(numbered.map(_._1))
+        val ordered = visited.toIndexedSeq.zipWithIndex.collect { case (Some((r, _)), i) => (r, i) }
+        val pass = PlanningPass.current
+        val budget = SelingerConf.PLANNING_BUDGET_MS.value
+        val better = new SharedOrders(ordered.map(_._1), () => pass.usedMs > budget)
           .better(SelingerConf.ORDER_MIN_GAIN.value / 2)
-          .map { case (region, tree) => numbered(region)._2 -> tree }
+        Option.when(better.nonEmpty)(
+          new Orders(
+            visited.toIndexedSeq.map(_.flatMap(_._2)),
+            better.map { case (region, tree) => ordered(region)._2 -> tree }
+          )
+        )
       }
   }
 
@@ -150,14 +166,19 @@ final class ReorderJoins(session: SparkSession)
   }
 
   private def reordered(region: JoinRegion, orders: Orders): LogicalPlan = {
-    val decided = orders.next
     val (plan, order) = problem(session, region) match {
       case Left(reason) => (declined(region, reason), None)
       case Right(problem) =>
-        decided.map(together(problem, _)).orElse(searched(problem).map(chosen(problem, _))) match {
+        val found = if (orders.isFirst) searched(problem)
+        else orders.known.map(f => f.copy(tree = problem.trees.recosted(f.tree)))
+        val result = orders.decided match {
+          case Some(order) => Some(together(problem, order))
+          case None => found.map(chosen(problem, _))
+        }
+        result match {
           case Some((plan, tree)) =>
             val order = SharedOrders.Region(problem.graph, problem.trees, problem.written, tree)
-            (plan, Some(order))
+            (plan, Some((order, found)))
           case None => (declined(region, Reason.BudgetExceeded), None)
         }
     }
@@ -165,7 +186,7 @@ final class ReorderJoins(session: SparkSession)
     plan
   }
 
-  private def searched(problem: Problem): Option[JoinEnumerator.Found] = {
+  private def searched(problem: Problem): Option[Found] = {
     val pass = PlanningPass.current
     val begun = pass.usedMs
     // A first look at files may have used the budget up; without an order it would be in vain.
@@ -180,7 +201,7 @@ final class ReorderJoins(session: SparkSession)
   }
 
   /** The region in a better order, or as it is, and that order. */
-  private def chosen(problem: Problem, found: JoinEnumerator.Found): (LogicalPlan, JoinTree) = {
+  private def chosen(problem: Problem, found: Found): (LogicalPlan, JoinTree) = {
     import problem._
     val margin = marginOf(
       SelingerConf.ORDER_MIN_GAIN.value,
@@ -203,18 +224,18 @@ final class ReorderJoins(session: SparkSession)
     (result, if (gains) found.tree else written)
   }
 
-  /** The region in an order that was chosen together with those of other regions. */
-  private def together(problem: Problem, order: JoinTree): (LogicalPlan, JoinTree) = {
+  /** The region in an order that was chosen together with those of other regions, or as written. */
+  private def together(problem: Problem, order: Option[JoinTree]): (LogicalPlan, JoinTree) = {
     import problem._
-    val tree = trees.recosted(order)
-    val isWritten = tree.joins.map(_.set).toSet == written.joins.map(_.set).toSet
-    val plan = if (isWritten) region.root else planOf(tree, graph, region)
-    val result = if (isForbidden(plan)) region.root else plan
-    record(problem, tree, result ne region.root, Reason.OrderShared, None, result)
+    val other = order.map(trees.recosted)
+    val plan = other.map(planOf(_, graph, region)).filterNot(isForbidden)
+    val tree = other.filter(_ => plan.isDefined).getOrElse(written)
+    val result = plan.getOrElse(region.root)
+    record(problem, tree, plan.isDefined, Reason.OrderShared, None, result)
     (result, tree)
   }
 
-  private def detailOf(found: JoinEnumerator.Found, region: JoinRegion): Option[String] = {
+  private def detailOf(found: Found, region: JoinRegion): Option[String] = {
     val limited = found.limit.map(limit => s"${found.method.label}: ${limit.setting} was reached")
     val bounded = Option.when(region.barriers.nonEmpty)(
       s"joins below stay where they are: ${region.barriers.map(_.code).mkString(", ")}"

@@ -25,6 +25,7 @@ final case class RoughCost(
 
   /** Seconds, without what the inputs take; `highs` are feared rows. */
   def seconds(
+      kind: JoinKind,
       left: Double,
       leftHigh: Double,
       right: Double,
@@ -33,13 +34,12 @@ final case class RoughCost(
       rows: Double
   ): Double = {
     var best = sorted(left, right)
-    if (math.min(left, right) <= mostHashed) {
-      best = math.min(best, hashed(math.min(left, right), math.max(left, right)))
-    }
-    if (left <= mostBroadcast && leftHigh <= mostFeared) {
+    if (left <= mostHashed && kind.mayHashLeft) best = math.min(best, hashed(left, right))
+    if (right <= mostHashed) best = math.min(best, hashed(right, left))
+    if (left <= mostBroadcast && leftHigh <= mostFeared && kind.mayBroadcastLeft) {
       best = math.min(best, broadcast(left, right))
     }
-    if (right <= mostBroadcast && rightHigh <= mostFeared) {
+    if (right <= mostBroadcast && rightHigh <= mostFeared && kind.mayBroadcastRight) {
       best = math.min(best, broadcast(right, left))
     }
     best + math.max(0.0, pairs - math.max(left, right)) * ofPair + rows * ofRow

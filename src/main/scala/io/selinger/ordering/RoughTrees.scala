@@ -20,44 +20,60 @@ final class RoughTrees(
 
   override val rough: RoughCost = trees.rough
 
-  // By two relations, in both orders, and by edge: of all pairs of their rows, those that join.
-  private val shares = Array.fill(graph.size, graph.size)(1.0)
-  private val fears = Array.fill(graph.size, graph.size)(1.0)
+  private val shared = trees.sharedKeys.toArray
+
+  // By two relations, in both orders: of all pairs of their rows those that keys leave which no third
+  // relation has.
+  private val ofPairs = new Shares
+  // By shared key, of those that this one leaves.
+  private val ofShared = shared.map(_ => new Shares)
   for {
     one <- 0 until graph.size
-    other <- graph.adjacent(one).members
+    other <- graph.keyed(one).members
     if one < other
   } {
-    val known = if (inFull) estimated(one, other) else None
-    val share = known.getOrElse(Share(trees.selectivity(one, other), 1.0))
-    shares(one)(other) = share.expected
-    shares(other)(one) = share.expected
-    fears(one)(other) = share.feared
-    fears(other)(one) = share.feared
+    val common = shared.indices.filter { k =>
+      shared(k).relations.contains(one) && shared(k).relations.contains(other)
+    }
+    val all = trees.selectivity(one, other)
+    val byShared = common.map(shared(_).share(one, other))
+    val own = if (byShared.isEmpty) all else math.min(1.0, all / byShared.product)
+    // What is feared of several keys together is not to be told apart.
+    val known =
+      if (inFull && common.size <= 1) Some(estimated(one, other, Connection.inner)) else None
+    val isOwn = common.isEmpty || own < 1.0
+    ofPairs.set(one, other, if (common.isEmpty) known.getOrElse(unfeared(own)) else unfeared(own))
+    common.zip(byShared).foreach { case (k, share) =>
+      ofShared(k).set(one, other, known.filterNot(_ => isOwn).getOrElse(unfeared(share)))
+    }
   }
   private val ofEdges: Array[Share] = graph.edges.indices.map { e =>
     val edge = graph.edges(e)
-    val feared =
-      if (inFull && edge.kind != JoinKind.Inner) {
-        estimated(edge.left.lowest, edge.right.lowest).fold(1.0)(_.feared)
-      } else 1.0
-    Share(trees.selectivityOfEdge(e), feared)
+    val how = Connection(edge.kind, Some(e), swapped = false)
+    val share = trees.selectivityOfEdge(e)
+    if (inFull && edge.kind != JoinKind.Inner) {
+      Share(share, estimated(edge.left.lowest, edge.right.lowest, how).feared)
+    } else unfeared(share)
   }.toArray
   private val hasInnerEdges = graph.edges.exists(_.kind == JoinKind.Inner)
 
-  private def estimated(one: Int, other: Int): Option[Share] = {
+  /** Nothing is known of what is to be feared: all pairs, or what is expected where only that counts. */
+  private def unfeared(share: Double): Share = Share(share, if (inFull) 1.0 else share)
+
+  private def estimated(one: Int, other: Int, how: Connection): Share = {
     val (left, right) = (relations(one).estimate, relations(other).estimate)
-    Joining.join(relations(one), relations(other), graph, trees).map { joined =>
-      Share(
-        joined.estimate.rows.value / atLeastOne(left.rows.value * right.rows.value),
-        math.min(1.0, joined.estimate.high / atLeastOne(left.high * right.high))
-      )
-    }
+    val joined = trees.join(relations(one), relations(other), how).estimate
+    Share(
+      joined.rows.value / atLeastOne(left.rows.value * right.rows.value),
+      math.min(1.0, joined.high / atLeastOne(left.high * right.high))
+    )
   }
 
   override def relation(index: Int): JoinTree = relations(index)
 
-  override def selectivity(one: Int, other: Int): Double = shares(one)(other)
+  override def selectivity(one: Int, other: Int): Double = trees.selectivity(one, other)
+
+  override def sharedKeys: Seq[SharedKey] = trees.sharedKeys
 
   override def selectivityOfEdge(edge: Int): Double = ofEdges(edge).expected
 
@@ -70,7 +86,7 @@ final class RoughTrees(
       case JoinKind.Semi | JoinKind.Anti | JoinKind.Existence => left.rowBytes
       case _ => left.rowBytes + right.rowBytes
     }
-    val own = rough.seconds(l, left.estimate.high, r, right.estimate.high, rows, rows)
+    val own = rough.seconds(how.kind, l, left.estimate.high, r, right.estimate.high, rows, rows)
     JoinTree.Joined(
       left,
       right,
@@ -82,39 +98,68 @@ final class RoughTrees(
   }
 
   /** Of all pairs of rows of two sets, those that a join returns. */
-  def between(left: RelationSet, right: RelationSet, how: Connection): Share = how.edge match {
-    case Some(edge) => ofEdges(edge)
-    case None =>
+  def between(left: RelationSet, right: RelationSet, how: Connection): Share =
+    if (how.edge.isDefined) ofEdges(how.edge.get)
+    else {
       val (few, many) = if (left.size <= right.size) (left, right) else (right, left)
-      var (expected, feared) = (1.0, 1.0)
+      val all = new Product
       few.foreach { i =>
-        val (shared, share, fear) = (graph.adjacent(i) & many, shares(i), fears(i))
-        if (shared.nonEmpty) shared.foreach { j =>
-          expected *= share(j)
-          feared *= fear(j)
-        }
+        val near = graph.keyed(i) & many
+        if (near.nonEmpty) near.foreach(j => all.add(ofPairs.expected(i)(j), ofPairs.feared(i)(j)))
+      }
+      shared.indices.foreach { k =>
+        val (ones, others) = (shared(k).relations & few, shared(k).relations & many)
+        if (ones.nonEmpty && others.nonEmpty) all.add(leastOf(ofShared(k), ones, others))
       }
       if (hasInnerEdges) {
         graph.foreachCrossing(left, right) { e =>
-          if (graph.edges(e).kind == JoinKind.Inner) {
-            expected *= ofEdges(e).expected
-            feared *= ofEdges(e).feared
-          }
+          if (graph.edges(e).kind == JoinKind.Inner) all.add(ofEdges(e))
         }
       }
-      Share(expected, feared)
+      all.share
+    }
+
+  /** The members of a key are equal within each set: that of the relation with most values counts. */
+  private def leastOf(shares: Shares, ones: RelationSet, others: RelationSet): Share = {
+    var (expected, feared) = (1.0, 1.0)
+    ones.foreach { i =>
+      others.foreach { j =>
+        expected = math.min(expected, shares.expected(i)(j))
+        feared = math.min(feared, shares.feared(i)(j))
+      }
+    }
+    Share(expected, feared)
+  }
+
+  private final class Shares {
+    val expected: Array[Array[Double]] = Array.fill(graph.size, graph.size)(1.0)
+    val feared: Array[Array[Double]] = Array.fill(graph.size, graph.size)(1.0)
+
+    def set(one: Int, other: Int, share: Share): Unit =
+      Seq(one -> other, other -> one).foreach { case (i, j) =>
+        expected(i)(j) = share.expected
+        feared(i)(j) = share.feared
+      }
   }
 }
 
 object RoughTrees {
 
   /** Of all pairs of rows, those that a join is expected to return, and those that are feared. */
-  final case class Share(expected: Double, feared: Double) {
-    def and(other: Share): Share = Share(expected * other.expected, feared * other.feared)
-  }
+  final case class Share(expected: Double, feared: Double)
 
-  object Share {
-    val all: Share = Share(1.0, 1.0)
+  private final class Product {
+    private var expected = 1.0
+    private var feared = 1.0
+
+    def add(more: Double, moreFeared: Double): Unit = {
+      expected *= more
+      feared *= moreFeared
+    }
+
+    def add(share: Share): Unit = add(share.expected, share.feared)
+
+    def share: Share = Share(expected, feared)
   }
 
   private val leastUnmatched = 0.1

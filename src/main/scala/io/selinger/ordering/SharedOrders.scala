@@ -11,10 +11,13 @@ import scala.collection.mutable
  * exchange above it; the cheapest order of each region may destroy that, and another may create it.
  *
  * Candidates are the best order of each region by itself, the order written, and the orders of regions
- * that join alike. Starting from the best ones, the change of one region that makes the whole cheapest
- * is made, until none makes it cheaper.
+ * that join alike, if they are no worse than the order written. Starting from the best ones, the change
+ * of one region that makes the whole cheapest is made, until none makes it cheaper.
  */
-private[ordering] final class SharedOrders(regions: IndexedSeq[SharedOrders.Region]) {
+private[ordering] final class SharedOrders(
+    regions: IndexedSeq[SharedOrders.Region],
+    expired: () => Boolean
+) {
   import SharedOrders._
 
   private val numbers = mutable.HashMap.empty[Any, Int]
@@ -25,20 +28,21 @@ private[ordering] final class SharedOrders(regions: IndexedSeq[SharedOrders.Regi
   private lazy val named: IndexedSeq[Named] = regions.map(new Named(_))
 
   /**
-   * Orders other than the best ones, by region, if the whole is cheaper with them.
+   * Orders other than the best ones, by region, if the whole is cheaper with them; none where that is
+   * the order written, or where the time is up.
    *
    * @param minGain share of the whole that they must save
    */
-  def better(minGain: Double): Map[Int, JoinTree] =
+  def better(minGain: Double): Map[Int, Option[JoinTree]] =
     if (regions.size < 2 || regions.size > mostRegions || !haveCommon) Map.empty
     else {
       val best = regions.indices.map(i => named(i).candidate(regions(i).best))
-      val found = improved(best, regions.indices.map(i => candidates(i)))
-      if (total(found) > total(best) * (1.0 - minGain)) Map.empty
+      val found = improved(best, regions.indices.map(candidates))
+      if (expired() || total(found) > total(best) * (1.0 - minGain)) Map.empty
       else {
         regions.indices
-          .filter(i => found(i).tree ne best(i).tree)
-          .map(i => i -> found(i).tree)
+          .filter(i => found(i) ne best(i))
+          .map(i => i -> Option.unless(found(i).tree eq regions(i).written)(found(i).tree))
           .toMap
       }
     }
@@ -50,9 +54,14 @@ private[ordering] final class SharedOrders(regions: IndexedSeq[SharedOrders.Regi
 
   private def candidates(i: Int): Seq[Candidate] = {
     val region = regions(i)
-    val others = regions.filter(other => (other ne region) && other.isLike(region))
-    val trees = region.written +: others.map(other => region.trees.recosted(other.best))
-    trees.distinct.map(named(i).candidate)
+    val others = regions
+      .filter(other => (other ne region) && !(other.best eq other.written) && other.isLike(region))
+      .map(_.best)
+      .distinctBy(_.joins.map(_.set))
+      .take(mostOthers)
+      .map(region.trees.recosted)
+      .filter(region.trees.isNoWorse(_, region.written))
+    (region.written +: others).filterNot(_ => expired()).map(named(i).candidate)
   }
 
   @tailrec
@@ -63,7 +72,7 @@ private[ordering] final class SharedOrders(regions: IndexedSeq[SharedOrders.Regi
     val changed = for {
       i <- now.indices
       candidate <- candidates(i)
-      if candidate.tree != now(i).tree
+      if (candidate ne now(i)) && !expired()
     } yield now.updated(i, candidate)
     changed.minByOption(total).filter(total(_) < total(now)) match {
       case Some(cheaper) => improved(cheaper, candidates)
@@ -73,7 +82,7 @@ private[ordering] final class SharedOrders(regions: IndexedSeq[SharedOrders.Regi
 
   /** Seconds of all regions, of which exchanges that are alike run once. */
   private def total(orders: IndexedSeq[Candidate]): Double = {
-    val seen = mutable.HashSet.empty[Any]
+    val seen = mutable.HashSet.empty[Int]
     def saved(exchanges: Seq[Exchange]): Double =
       exchanges.map(e => if (seen.add(e.signature)) saved(e.below) else e.seconds).sum
     orders.map(_.tree.seconds).sum - orders.map(order => saved(order.exchanges)).sum
@@ -99,32 +108,43 @@ private[ordering] final class SharedOrders(regions: IndexedSeq[SharedOrders.Regi
       }
     }.toMap
 
+    private val required = mutable.HashMap.empty[RelationSet, Set[Int]]
+
+    private def requiredOf(set: RelationSet): Set[Int] =
+      required.getOrElseUpdate(
+        set,
+        graph.requiredOf(set).flatMap(column => columns.get(column.exprId)).toSet
+      )
+
     private def named(expression: Expression): Expression = expression.transform {
       case column: Attribute if columns.contains(column.exprId) =>
         BoundReference(columns(column.exprId), column.dataType, nullable = true)
     }.canonicalized
 
     def candidate(tree: JoinTree): Candidate = {
+      // A region that stays as written has its own sides and projections.
+      val built = !(tree eq region.written)
       val subtrees = mutable.HashMap.empty[RelationSet, Int]
       def visit(tree: JoinTree): Seq[Exchange] = tree match {
         case relation: JoinTree.Relation =>
           subtrees.update(relation.set, relations(relation.index))
           Nil
         case join: JoinTree.Joined =>
-          val below = Seq(join.left, join.right).map(side => side.set -> visit(side)).toMap
-          subtrees.update(join.set, number(alike(join, subtrees)))
-          val moved = region.trees.exchanges(join)
-          val exchanges = moved.map { exchange =>
-            val columns = graph.requiredOf(exchange.input.set).map(named).toSet[Expression]
-            val keys = exchange.keys.map(named)
-            Exchange(
-              (subtrees(exchange.input.set), columns, keys, exchange.isBroadcast),
-              exchange.input.seconds + exchange.seconds,
-              below(exchange.input.set)
-            )
+          val sides = Seq(join.left, join.right)
+          val below = sides.map(side => side.set -> visit(side)).toMap
+          subtrees.update(join.set, number((built, alike(join, subtrees))))
+          val moved = region.trees.exchanges(join).map(e => e.input.set -> e).toMap
+          sides.flatMap { side =>
+            moved.get(side.set) match {
+              case Some(exchange) =>
+                val keys = exchange.keys.map(named)
+                val signature =
+                  (subtrees(side.set), requiredOf(side.set), keys, exchange.isBroadcast)
+                val seconds = side.seconds + exchange.seconds
+                Seq(Exchange(number(signature), seconds, below(side.set)))
+              case None => below(side.set)
+            }
           }
-          val sets = moved.map(_.input.set).toSet
-          exchanges ++ below.collect { case (set, inner) if !sets(set) => inner }.flatten
       }
       Candidate(tree, visit(tree))
     }
@@ -146,6 +166,7 @@ private[ordering] object SharedOrders {
 
   // Each step looks at all of them.
   private val mostRegions = 16
+  private val mostOthers = 3
 
   /** @param best its order if it were alone */
   final case class Region(
@@ -168,5 +189,5 @@ private[ordering] object SharedOrders {
    * @param seconds that it takes with all that is below
    * @param below exchanges within
    */
-  private final case class Exchange(signature: Any, seconds: Double, below: Seq[Exchange])
+  private final case class Exchange(signature: Int, seconds: Double, below: Seq[Exchange])
 }

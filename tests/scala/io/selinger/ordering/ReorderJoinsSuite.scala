@@ -175,6 +175,35 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("what several places join alike stays alike, so that Spark computes it once") {
+    withTables { _ =>
+      def sold(sale: Int, more: String = "") =
+        s"""SELECT sale, d_number FROM stock JOIN days ON amount = d_day
+           |JOIN sales ON item = s_item WHERE sale = $sale $more""".stripMargin
+      val (alike, other) =
+        (s"${sold(7)} UNION ALL ${sold(9)}", s"${sold(7)} UNION ALL ${sold(9, "AND amount < 50")}")
+      val shuffled =
+        Seq(
+          SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1",
+          SelingerConf.ORDER_MIN_GAIN.key -> "0"
+        )
+      def planned(query: String, more: (String, String)*) = withConf(shuffled ++ more: _*) {
+        val df = spark.sql(query)
+        (Plans.decisions(df, rule), Answer.of(df), Plans.execution(df).executedPlan.toString)
+      }
+      val (decisions, answer, plan) = planned(alike)
+      assert(decisions.map(_.reason).contains(Reason.OrderShared), decisions)
+      assert(plan.contains("ReusedExchange"), plan)
+      val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(alike)))
+      assert(Answer.difference(stock, answer).isEmpty)
+      def isShared(query: String, more: (String, String)*) =
+        planned(query, more: _*)._1.exists(_.reason == Reason.OrderShared)
+      assert(!isShared(alike, SQLConf.EXCHANGE_REUSE_ENABLED.key -> "false"))
+      assert(!isShared(alike, SelingerConf.MODE.key -> "advise"))
+      assert(!isShared(other) && !isShared(sold(7)))
+    }
+  }
+
   private def fires(name: String)(query: String, order: String): Unit =
     test(s"fires through $name") {
       withTables { _ =>

@@ -12,7 +12,8 @@ import scala.collection.mutable
  *
  * Candidates are the best order of each region by itself, the order written, and the orders of regions
  * that join alike, if they are no worse than the order written. Starting from the best ones, the change
- * of one region that makes the whole cheapest is made, until none makes it cheaper.
+ * of one region, or of all that have an order to it, that makes the whole cheapest is made, until none
+ * makes it cheaper.
  */
 private[ordering] final class SharedOrders(
     regions: IndexedSeq[SharedOrders.Region],
@@ -29,16 +30,19 @@ private[ordering] final class SharedOrders(
 
   /**
    * Orders other than the best ones, by region, if the whole is cheaper with them; none where that is
-   * the order written, or where the time is up.
+   * the order written, or where the time is up. What an order saves by itself is not in question here.
    *
-   * @param minGain share of the whole that they must save
+   * @param minGain share of the whole that computing things once must save
    */
   def better(minGain: Double): Map[Int, Option[JoinTree]] =
     if (regions.size < 2 || regions.size > mostRegions || !haveCommon) Map.empty
     else {
       val best = regions.indices.map(i => named(i).candidate(regions(i).best))
       val found = improved(best, regions.indices.map(candidates))
-      if (expired() || total(found) > total(best) * (1.0 - minGain)) Map.empty
+      val least = total(best) * minGain
+      def gains(now: Double, before: Double) = before - now > least
+      if (expired() || !gains(total(found), total(best)) || !gains(saved(best), saved(found)))
+        Map.empty
       else {
         regions.indices
           .filter(i => found(i) ne best(i))
@@ -69,11 +73,16 @@ private[ordering] final class SharedOrders(
       now: IndexedSeq[Candidate],
       candidates: IndexedSeq[Seq[Candidate]]
   ): IndexedSeq[Candidate] = {
-    val changed = for {
+    val one = for {
       i <- now.indices
       candidate <- candidates(i)
-      if (candidate ne now(i)) && !expired()
+      if candidate ne now(i)
     } yield now.updated(i, candidate)
+    // Two regions that could be alike in another order gain nothing if one of them changes.
+    val several = candidates.flatten.map(_.order).distinct.map { order =>
+      now.indices.map(i => candidates(i).find(_.order == order).getOrElse(now(i)))
+    }
+    val changed = (one ++ several).iterator.filterNot(_ => expired())
     changed.minByOption(total).filter(total(_) < total(now)) match {
       case Some(cheaper) => improved(cheaper, candidates)
       case None => now
@@ -81,11 +90,14 @@ private[ordering] final class SharedOrders(
   }
 
   /** Seconds of all regions, of which exchanges that are alike run once. */
-  private def total(orders: IndexedSeq[Candidate]): Double = {
+  private def total(orders: IndexedSeq[Candidate]): Double =
+    orders.map(_.tree.seconds).sum - saved(orders)
+
+  private def saved(orders: IndexedSeq[Candidate]): Double = {
     val seen = mutable.HashSet.empty[Int]
-    def saved(exchanges: Seq[Exchange]): Double =
-      exchanges.map(e => if (seen.add(e.signature)) saved(e.below) else e.seconds).sum
-    orders.map(_.tree.seconds).sum - orders.map(order => saved(order.exchanges)).sum
+    def again(exchanges: Seq[Exchange]): Double =
+      exchanges.map(e => if (seen.add(e.signature)) again(e.below) else e.seconds).sum
+    orders.map(order => again(order.exchanges)).sum
   }
 
   /** A region in terms that are the same in every region: numbers, instead of ids of columns. */
@@ -182,7 +194,9 @@ private[ordering] object SharedOrders {
         graph.shape.edges == other.graph.shape.edges
   }
 
-  private final case class Candidate(tree: JoinTree, exchanges: Seq[Exchange])
+  private final case class Candidate(tree: JoinTree, exchanges: Seq[Exchange]) {
+    val order: Seq[RelationSet] = tree.joins.map(_.set)
+  }
 
   /**
    * @param signature the same for exchanges of the same rows

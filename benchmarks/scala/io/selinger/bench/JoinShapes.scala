@@ -28,7 +28,7 @@ final case class StatedRelation(output: Seq[Attribute], rows: Long, distinct: Se
  * Joins of a usual form, in some order, over relations with random statistics: the same for the same
  * seed.
  *
- * @param shape chain, cycle, star, clique, snowflake or tree
+ * @param shape chain, cycle, star, clique, snowflake or tree; or one key that all of them share
  * @param mixed whether some joins are outer, semi or anti joins
  */
 final case class JoinShapes(shape: String, relations: Int, mixed: Boolean, seed: Int) {
@@ -43,7 +43,7 @@ final case class JoinShapes(shape: String, relations: Int, mixed: Boolean, seed:
     case "snowflake" =>
       val inner = math.max(2, math.sqrt(relations.toDouble).toInt)
       (1 until relations).map(i => (if (i <= inner) 0 else 1 + random.nextInt(inner), i))
-    case "tree" => (1 until relations).map(i => (random.nextInt(i), i))
+    case "tree" | "shared" => (1 until relations).map(i => (random.nextInt(i), i))
     case other => throw new IllegalArgumentException(s"no such shape: $other")
   }
 
@@ -52,9 +52,11 @@ final case class JoinShapes(shape: String, relations: Int, mixed: Boolean, seed:
 
   private val tables: IndexedSeq[StatedRelation] = (0 until relations).map { i =>
     val rows = if (i == 0) magnitude(6, 9) else magnitude(1, 7)
-    val keys = edges.zipWithIndex.filter { case ((a, b), _) => a == i || b == i }
+    val keys = edges.zipWithIndex
+      .filter { case ((a, b), _) => a == i || b == i }
+      .distinctBy { case (_, e) => nameOf(i, e) }
     val columns = keys.map { case (_, e) =>
-      AttributeReference(s"r${i}_$e", LongType)() -> (
+      AttributeReference(nameOf(i, e), LongType)() -> (
         // The later relation of an edge is what the earlier one refers to.
         if (edges(e)._2 == i && random.nextInt(4) > 0) rows
         else math.max(1L, math.min(rows, magnitude(1, 6)))
@@ -66,7 +68,10 @@ final case class JoinShapes(shape: String, relations: Int, mixed: Boolean, seed:
   private val columns: Map[String, Attribute] =
     tables.flatMap(_.output).map(column => column.name -> column).toMap
 
-  private def key(relation: Int, edge: Int): Attribute = columns(s"r${relation}_$edge")
+  private def nameOf(relation: Int, edge: Int): String =
+    s"r${relation}_${if (shape == "shared") 0 else edge}"
+
+  private def key(relation: Int, edge: Int): Attribute = columns(nameOf(relation, edge))
 
   private val neighbours: IndexedSeq[Seq[Int]] = {
     val near = edges.flatMap { case (a, b) => Seq(a -> b, b -> a) }.groupMap(_._1)(_._2)

@@ -150,7 +150,7 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
 
   test("rough costs of trees are close to full ones") {
     val ratios = for {
-      shape <- Seq("chain", "snowflake", "tree")
+      shape <- Seq("chain", "snowflake", "tree", "shared")
       mixed <- Seq(false, true)
       seed <- 1 to 5
     } yield {

@@ -3,12 +3,12 @@ How long the search for an order of joins takes, and how good its orders are.
 
     python -m benchmarks.planning
 
-Joins of generated forms (chains, cycles, stars, cliques, snowflakes, random trees, and one key that
-all relations share) of 5 to 100 relations with random statistics, half of them with outer, semi and anti joins, go through
-the rule that orders joins, in a warm JVM; nothing is executed. The time of a query is the median
-of three plannings, one after the other. Costs are those of the rule's own model: of the order
-found, up to 30 relations of the greedy order, and up to 18 of the best of all orders, where these
-can be tried.
+Joins of generated forms (chains, cycles, stars, cliques, snowflakes, random trees, and one key
+that all relations share) of 5 to 100 relations with random statistics, half of them with outer,
+semi and anti joins, go through the rule that orders joins, in a warm JVM; nothing is executed.
+The time of a query is the median of three plannings, one after the other. Costs are those of the
+rule's own model: of the order found, up to 30 relations of the greedy order, and up to 18 of the
+best of all orders, where these can be tried.
 """
 
 from __future__ import annotations

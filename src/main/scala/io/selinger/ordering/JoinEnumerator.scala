@@ -147,7 +147,10 @@ final class JoinEnumerator(
     } yield link(one, other, rough.selectivity(one, other))) ++
       graph.edges.indices.map { e =>
         val edge = graph.edges(e)
-        link(edge.left.lowest, edge.right.lowest, rough.selectivityOfEdge(e))
+        val (one, other) = (edge.left.lowest, edge.right.lowest)
+        // An inner join under rules has keys beside its predicates.
+        val byKeys = if (edge.kind == JoinKind.Inner) rough.selectivity(one, other) else 1.0
+        link(one, other, byKeys * rough.selectivityOfEdge(e))
       }
   }
 

@@ -33,7 +33,7 @@ private[ordering] final class Partitionings(graph: JoinGraph) {
   /** What a relation brings along: the rows of an aggregation are partitioned by its groups. */
   def ofRelation(relation: LogicalPlan): Seq[Partitioning] = relation match {
     // Of what is partitioned by some of its groups already, Spark makes no other partitions.
-    case aggregate: Aggregate if !aggregate.child.exists(isPartitioned) =>
+    case aggregate: Aggregate if !isPartitioned(aggregate) =>
       val groups = aggregate.groupingExpressions
       val returned = aggregate.outputSet
       if (groups.nonEmpty && groups.forall(_.references.subsetOf(returned))) {
@@ -44,8 +44,10 @@ private[ordering] final class Partitionings(graph: JoinGraph) {
     case _ => Nil
   }
 
-  private def isPartitioned(plan: LogicalPlan): Boolean = plan match {
-    case _: Join | _: Aggregate | _: Window | _: RepartitionOperation => true
+  /** Whether what is below may be partitioned by some of several groups, or as the user wants it. */
+  private def isPartitioned(aggregate: Aggregate): Boolean = aggregate.child.exists {
+    case _: RepartitionOperation => true
+    case _: Join | _: Aggregate | _: Window => aggregate.groupingExpressions.size > 1
     case _ => false
   }
 }

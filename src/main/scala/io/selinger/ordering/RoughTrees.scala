@@ -42,7 +42,8 @@ final class RoughTrees(
     val known =
       if (inFull && common.size <= 1) Some(estimated(one, other, Connection.inner)) else None
     val isOwn = common.isEmpty || own < 1.0
-    ofPairs.set(one, other, if (common.isEmpty) known.getOrElse(unfeared(own)) else unfeared(own))
+    val ofOwn = if (common.isEmpty) known else known.filter(_ => isOwn).map(_.copy(expected = own))
+    ofPairs.set(one, other, ofOwn.getOrElse(unfeared(own)))
     common.zip(byShared).foreach { case (k, share) =>
       ofShared(k).set(one, other, known.filterNot(_ => isOwn).getOrElse(unfeared(share)))
     }
@@ -51,7 +52,8 @@ final class RoughTrees(
     val edge = graph.edges(e)
     val how = Connection(edge.kind, Some(e), swapped = false)
     val share = trees.selectivityOfEdge(e)
-    if (inFull && edge.kind != JoinKind.Inner) {
+    val ofTwo = edge.left.size == 1 && edge.right.size == 1
+    if (inFull && ofTwo && edge.kind != JoinKind.Inner) {
       Share(share, estimated(edge.left.lowest, edge.right.lowest, how).feared)
     } else unfeared(share)
   }.toArray
@@ -71,7 +73,8 @@ final class RoughTrees(
 
   override def relation(index: Int): JoinTree = relations(index)
 
-  override def selectivity(one: Int, other: Int): Double = trees.selectivity(one, other)
+  override def selectivity(one: Int, other: Int): Double =
+    if (shared.isEmpty) ofPairs.expected(one)(other) else trees.selectivity(one, other)
 
   override def sharedKeys: Seq[SharedKey] = trees.sharedKeys
 

@@ -64,6 +64,7 @@ private[ordering] final class SharedOrders(
       .distinctBy(_.joins.map(_.set))
       .take(mostOthers)
       .map(region.trees.recosted)
+      .filterNot(_.joins.map(_.set) == region.best.joins.map(_.set))
       .filter(region.trees.isNoWorse(_, region.written))
     (region.written +: others).filterNot(_ => expired()).map(named(i).candidate)
   }

@@ -82,18 +82,18 @@ final class PromisingPairs(
 
   private def promising(): IndexedSeq[ConnectedPairs.Pair] = {
     val least = math.max(inside(sets(graph.all.bits)), Double.MinPositiveValue)
-    def stepsOfAll = throughs.map(seconds => stepOf(seconds / least - 1.0))
-    val all = stepsOfAll
+    def steps = throughs.map(seconds => stepOf(seconds / least - 1.0))
+    val all = steps
     // Parts with hardly any rows cost nothing in any order: a few orders of each set are enough.
-    val steps =
+    val kept =
       if (lastStep(all) >= doubtful) all
       else {
         val few = cheapestOfSets
-        own.indices.foreach(i => if (i < count && !few(i)) own(i) = Double.PositiveInfinity)
-        stepsOfAll
+        (0 until count).filterNot(few(_)).foreach(own(_) = Double.PositiveInfinity)
+        steps
       }
-    val last = lastStep(steps)
-    steps.indices.filter(i => steps(i) <= last).map { i =>
+    val last = lastStep(kept)
+    kept.indices.filter(i => kept(i) <= last).map { i =>
       val one = RelationSet.ofBits(sets.bits(ones(i)))
       val other = RelationSet.ofBits(sets.bits(others(i)))
       ConnectedPairs.Pair(one, other, graph.connection(one, other).get)

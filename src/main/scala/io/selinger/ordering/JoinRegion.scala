@@ -274,9 +274,13 @@ object JoinRegion {
 
     private def belongsTo(condition: Expression, inner: Join, isKept: Boolean): Boolean = {
       val needed = condition.references
+      // What joins return is put together anew at every call: the side without joins is asked first.
+      val (one, other) =
+        if (inner.right.isInstanceOf[Join]) (inner.left, inner.right) else (inner.right, inner.left)
+      val ofOne = needed.count(one.outputSet.contains)
       if (needed.isEmpty) false
-      else if (needed.subsetOf(inner.left.outputSet)) belongsBelow(condition, inner.left, isKept)
-      else if (needed.subsetOf(inner.right.outputSet)) belongsBelow(condition, inner.right, isKept)
+      else if (ofOne == needed.size) belongsBelow(condition, one, isKept)
+      else if (ofOne == 0) belongsBelow(condition, other, isKept)
       else true
     }
 

@@ -29,7 +29,7 @@ import scala.collection.mutable
  *   5. the rows of every relation can be estimated         else NO_STATISTICS
  *   6. conditions connect all relations                    else CROSS_PRODUCT
  * and where the order found costs less than the order written by more than estimates are worth, or by
- * half of that where it costs no more even if every relation has as many rows as is feared, else
+ * a quarter of that where it costs no more even if every relation has as many rows as is feared, else
  * ORDER_CHEAP_ENOUGH; ORDER_SHARED where it serves several regions together. Regions of two relations have no order and are passed over.
  *
  * {{{
@@ -210,8 +210,9 @@ final class ReorderJoins(session: SparkSession)
     )
     def saves(share: Double) = found.tree.seconds < written.seconds * (1.0 - share)
     lazy val better = planOf(found.tree, graph, region)
-    val gains = (saves(margin) || saves(margin / 2) && trees.isNoWorse(found.tree, written)) &&
-      !isForbidden(better)
+    val gains =
+      (saves(margin) || saves(margin * robustShare) && trees.isNoWorse(found.tree, written)) &&
+        !isForbidden(better)
     val result = if (gains) better else region.root
     record(
       problem,
@@ -334,6 +335,9 @@ object ReorderJoins {
   private val leastSearchMs = 100.0
   private val doubtAJoin = 0.02
   private val mostMargin = 0.9
+
+  // Of the margin, where more rows than expected would make the order no worse than that written.
+  private val robustShare = 0.25
 
   private val preconditions: Seq[Precondition[JoinRegion]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.root.isStreaming),
@@ -469,7 +473,8 @@ object ReorderJoins {
 
   /** The same columns, nullable as they are here: outer joins below may have changed that. */
   private def renewed(condition: Expression, inputs: Seq[Attribute]): Expression = {
-    val byId = AttributeMap(inputs.map(a => a -> a))
+    val needed = condition.references
+    val byId = AttributeMap(inputs.collect { case a if needed.contains(a) => a -> a })
     condition.transform { case attribute: Attribute => byId.getOrElse(attribute, attribute) }
   }
 

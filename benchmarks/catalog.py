@@ -1,5 +1,5 @@
 """
-Tables in a catalog with ANALYZE statistics, for the tuned profile.
+Tables in a catalog with ANALYZE statistics, for the profiles with ANALYZE.
 
 Spark's in-memory catalog forgets them with the session, and a metastore would need a database of
 its own. So the statistics are collected once by `ANALYZE TABLE … FOR ALL COLUMNS`, kept in files

@@ -1,5 +1,5 @@
 """
-The sessions that are measured: stock Spark, stock Spark tuned by hand, and Selinger.
+The sessions that are measured: stock Spark, with ANALYZE, tuned by hand, and Selinger.
 
 All profiles share master, memory, shuffle partitions and everything else that is not their point.
 """
@@ -28,12 +28,16 @@ COMMON = {
 _HASH_JOIN = "spark.sql.adaptive.convertSortMergeJoinToShuffledHashJoin"
 _MERGE_SUBPLANS = "spark.sql.optimizer.mergeSubplans.filterPropagation"
 
-TUNED = {
-    # Statistics of ANALYZE, and all that Spark does with them.
+ANALYZED = {
     "spark.sql.statistics.histogram.enabled": "true",
     "spark.sql.cbo.enabled": "true",
     "spark.sql.cbo.planStats.enabled": "true",
     "spark.sql.cbo.joinReorder.enabled": "true",
+}
+"""Statistics of ANALYZE, and all that Spark does with them."""
+
+TUNED = {
+    **ANALYZED,
     # Joins: larger broadcasts, hash joins when planning and when re-planning.
     "spark.sql.autoBroadcastJoinThreshold": "64MB",
     "spark.sql.join.preferSortMergeJoin": "false",
@@ -53,7 +57,7 @@ TUNED = {
 }
 """What a user can set by hand in Spark 4.3 and has little to lose by."""
 
-NAMES = ("stock", "tuned", "selinger")
+NAMES = ("stock", "analyzed", "tuned", "selinger")
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class Profile:
     Attributes
     ----------
     name : str
-        ``stock``, ``tuned`` or ``selinger``.
+        ``stock``, ``analyzed``, ``tuned`` or ``selinger``.
     conf : mapping of str to str
         Every Spark conf that the session starts with.
     analyzed : bool
@@ -170,7 +174,7 @@ def make_profile(name: str, memory: str = "8g", cores: int = 2) -> Profile:
     Parameters
     ----------
     name : str
-        ``stock``, ``tuned`` or ``selinger``.
+        ``stock``, ``analyzed``, ``tuned`` or ``selinger``.
     memory : str
         Heap of the session's JVM, such as ``8g``.
     cores : int
@@ -195,6 +199,8 @@ def make_profile(name: str, memory: str = "8g", cores: int = 2) -> Profile:
     conf = {"spark.master": f"local[{cores}]", "spark.driver.memory": memory, **COMMON}
     if name == "stock":
         return Profile(name, conf)
+    if name == "analyzed":
+        return Profile(name, {**conf, **ANALYZED}, analyzed=True)
     if name == "tuned":
         return Profile(name, {**conf, **TUNED}, analyzed=True)
     if name == "selinger":

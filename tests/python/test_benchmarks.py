@@ -309,8 +309,9 @@ def test_another_configuration_starts_afresh(tmp_path: Path) -> None:
 
 
 def test_profiles_differ_only_in_their_point() -> None:
-    stock, tuned = make_profile("stock", "2g"), make_profile("tuned", "2g")
-    assert stock.conf.items() <= tuned.conf.items()
+    stock, analyzed, tuned = (make_profile(name, "2g") for name in ("stock", "analyzed", "tuned"))
+    assert stock.conf.items() < analyzed.conf.items() < tuned.conf.items()
+    assert (stock.analyzed, analyzed.analyzed, tuned.analyzed) == (False, True, True)
     assert COMMON.items() <= stock.conf.items()
     assert not [key for key in stock.conf if "selinger" in key or "extensions" in key]
     assert stock.jar_hash() is None

@@ -55,6 +55,15 @@ class LeafStatisticsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("small files are asked first, for which large ones might leave no time") {
+    Tables.register(spark)
+    val texts =
+      Seq("SELECT * FROM facts WHERE id > 5", "SELECT * FROM dims", "SELECT * FROM VALUES 1")
+    val plans = texts.map(text => Plans.execution(spark.sql(text)).optimizedPlan)
+    assert(LeafStatistics.smallestFirst(plans) == plans.reverse)
+    assert(LeafStatistics.smallestFirst(Nil).isEmpty)
+  }
+
   test("a cache is measured once it is filled, and a guess before") {
     val df = spark.range(0, 1000, 1, 2).selectExpr("id % 7 AS k").cache()
     try {

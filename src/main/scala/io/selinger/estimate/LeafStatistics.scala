@@ -19,6 +19,13 @@ object LeafStatistics {
   /** The estimator over these leaves. */
   val estimator: CardinalityEstimator = new CardinalityEstimator(of)
 
+  /**
+   * These plans in the order in which to estimate them: all share the time that there is for samples,
+   * and large files, asked first, would leave none of it to small ones, which need little.
+   */
+  def smallestFirst(plans: Seq[LogicalPlan]): Seq[LogicalPlan] =
+    plans.sortBy(_.collectLeaves().collect { case FileRelation(relation) => relation.bytes }.sum)
+
   def of(leaf: LeafNode, predicates: Seq[Expression]): Option[(PlanEstimate, Seq[Expression])] =
     ImportedStatistics.of(leaf) match {
       // There are no rows to try predicates on: formulas estimate them all.

@@ -380,7 +380,10 @@ object ReorderJoins {
       case None =>
         val estimator = LeafStatistics.estimator
         JoinGraph.of(region.relations, region.written, region.needed) match {
-          case _ if region.relations.exists(estimator.estimate(_).isEmpty) =>
+          case _
+              if LeafStatistics.smallestFirst(region.relations).exists(
+                estimator.estimate(_).isEmpty
+              ) =>
             Left(Reason.NoStatistics)
           case Some(graph) if graph.isConnected =>
             // Under the conditions that concern them alone, which have moved to the relations.

@@ -88,6 +88,9 @@ final case class FileRelation(
     }
   }
 
+  /** Of all files, whatever partitions are wanted. */
+  def bytes: Long = index.sizeInBytes
+
   /** All files of those partitions, however many there are. */
   def files(filters: Seq[Expression]): Iterator[FileStatus] =
     index.listFiles(pushedFilters ++ filters, Nil).iterator.flatMap(_.files).map(_.fileStatus)

@@ -4,7 +4,6 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
 import org.apache.parquet.HadoopReadOptions
 import org.apache.parquet.column.ColumnDescriptor
-import org.apache.parquet.column.impl.ColumnReadStoreImpl
 import org.apache.parquet.column.page.PageReadStore
 import org.apache.parquet.hadoop.ParquetFileReader
 import org.apache.parquet.hadoop.api.InitContext
@@ -24,8 +23,8 @@ import scala.util.hashing.byteswap32
 import scala.util.control.NonFatal
 
 /**
- * Single rows of Parquet files: Parquet's own page decoding, with Spark's converters behind it, so
- * that values are just what a scan returns. The rows between are skipped, not converted.
+ * Single rows of Parquet files: their pages as Parquet reads them, with Spark's converters behind it,
+ * so that values are just what a scan returns. The rows between are skipped ([[ColumnCursor]]).
  */
 object ParquetSamples extends SampleReader {
 
@@ -130,13 +129,24 @@ object ParquetSamples extends SampleReader {
       val chunk = block.getColumns.asScala.find(_.getPath.toArray.sameElements(leaf.getPath))
       val indexed = block.getColumns.asScala.forall(_.getOffsetIndexReference != null)
       if (block.getRowCount > request.window && indexed) {
-        val ranges = ParquetSamples.ranges(block.getRowCount, request)
+        val chosen = Blocks.of(block.getRowCount, request)
+        val ranges = chosen.ranges
         Option.when(chunk.forall(pagesBytes(_, ranges, block.getRowCount) <= mostChunkBytes)) {
-          values(reader.readFilteredRowGroup(request.index, ranges), request, ranges.rowCount)
+          values(
+            reader.readFilteredRowGroup(request.index, ranges),
+            request,
+            math.min(ranges.rowCount, request.window),
+            chosen.row
+          )
         }
       } else
         Option.when(chunk.forall(_.getTotalSize <= mostChunkBytes)) {
-          values(reader.readRowGroup(request.index), request, block.getRowCount)
+          values(
+            reader.readRowGroup(request.index),
+            request,
+            math.min(block.getRowCount, request.window),
+            identity
+          )
         }
     }.filter(chunk => chunk.bytes <= mostValueBytes * chunk.values.size)
 
@@ -151,45 +161,44 @@ object ParquetSamples extends SampleReader {
           .sum
       }
 
+    /**
+     * @param covered rows that the sampled ones are spread over
+     * @param row of the row group that each of these is
+     */
     private def values(
         pages: PageReadStore,
         request: ChunkRequest,
-        rows: Long
+        covered: Long,
+        row: Long => Long
     ): SampledChunk = {
       val root = materializer.getRootConverter
-      val column = new ColumnReadStoreImpl(pages, root, requested, file.getCreatedBy)
-        .getColumnReader(leaf)
-      val present = leaf.getMaxDefinitionLevel
-      val covered = math.min(rows, request.window)
+      val converter = root.getConverter(0).asPrimitiveConverter
+      val cursor = new ColumnCursor(pages.getPageReader(leaf), leaf)
       val places = SampleReader.places(request.rows, covered, request.index)
       val found = new Array[Any](places.length)
       val neighbours = Array.newBuilder[Any]
-      // The row that comes next, and the last one that was read.
-      var at = 0L
+      var before = -1L
       var last: Any = null
       def read(place: Long): Any = {
         // A row may be wanted once more, as the neighbour of the one before.
-        if (at <= place) {
-          while (at < place) {
-            if (column.getCurrentDefinitionLevel == present) column.skip()
-            column.consume()
-            at += 1
-          }
+        if (place > before) {
           root.start()
-          if (column.getCurrentDefinitionLevel == present) column.writeCurrentValueToConverter()
+          cursor.read(place, converter)
           root.end()
           last = SampledChunk.owned(materializer.getCurrentRecord.get(0, field.dataType))
-          column.consume()
-          at += 1
+          before = place
         }
         last
       }
       var i = 0
       while (i < places.length) {
-        found(i) = read(places(i))
-        if (SampleReader.hasNeighbour(i) && places(i) + 1 < rows) {
+        val place = row(places(i))
+        found(i) = read(place)
+        if (
+          SampleReader.hasNeighbour(i) && places(i) + 1 < covered && row(places(i) + 1) == place + 1
+        ) {
           neighbours += found(i)
-          neighbours += read(places(i) + 1)
+          neighbours += read(place + 1)
         }
         i += 1
       }
@@ -197,13 +206,21 @@ object ParquetSamples extends SampleReader {
     }
   }
 
-  /** Blocks of rows at even distances, as if each were a page. */
-  private def ranges(rows: Long, request: ChunkRequest): RowRanges = {
-    val wanted = math.max(blocks, request.rows / (blockRows / 8))
-    val places = SampleReader.places(wanted, (rows + blockRows - 1) / blockRows, request.index)
-    RowRanges.create(
+  /**
+   * Blocks of rows at even distances, as if each were a page.
+   *
+   * @param rows of the row group
+   * @param chosen numbers of the blocks, ascending
+   */
+  private final case class Blocks(rows: Long, chosen: Array[Int]) {
+
+    /** The row that is the one with this number among those in the blocks. */
+    def row(number: Long): Long =
+      chosen((number / blockRows).toInt).toLong * blockRows + number % blockRows
+
+    def ranges: RowRanges = RowRanges.create(
       rows,
-      java.util.Arrays.stream(places.distinct.map(_.toInt)).iterator,
+      java.util.Arrays.stream(chosen).iterator,
       new OffsetIndex {
         override def getPageCount: Int = ((rows + blockRows - 1) / blockRows).toInt
         override def getFirstRowIndex(page: Int): Long = page.toLong * blockRows
@@ -211,6 +228,14 @@ object ParquetSamples extends SampleReader {
         override def getCompressedPageSize(page: Int): Int = 0
       }
     )
+  }
+
+  private object Blocks {
+    def of(rows: Long, request: ChunkRequest): Blocks = {
+      val wanted = math.max(blocks, request.rows / (blockRows / 8))
+      val places = SampleReader.places(wanted, (rows + blockRows - 1) / blockRows, request.index)
+      Blocks(rows, places.map(_.toInt))
+    }
   }
 
   /** Settings that Spark's converters look up in Hadoop's configuration. */

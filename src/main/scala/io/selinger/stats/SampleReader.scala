@@ -4,7 +4,6 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
-import scala.collection.immutable.ArraySeq
 
 /**
  * What is wanted of one row group of a file.
@@ -32,27 +31,16 @@ final case class SampledChunk(
 
 object SampledChunk {
 
-  def of(values: Array[Any], neighbours: Array[Any], covered: Long): SampledChunk =
-    SampledChunk(
-      ArraySeq.unsafeWrapArray(values),
-      ArraySeq.unsafeWrapArray(neighbours),
-      covered,
-      (values.iterator ++ neighbours.iterator).map(bytesOf).sum
-    )
+  def of(values: Array[Any], neighbours: Array[Any], covered: Long): SampledChunk = {
+    val (all, pairs) = (SampledValues.of(values), SampledValues.of(neighbours))
+    SampledChunk(all, pairs, covered, all.bytes + pairs.bytes)
+  }
 
   /** A value that does not change when the reader goes on. */
   def owned(value: Any): Any = value match {
     case text: UTF8String => text.copy()
     case bytes: Array[Byte] => bytes.clone()
     case other => other
-  }
-
-  private def bytesOf(value: Any): Long = value match {
-    case null => 8L
-    case text: UTF8String => 64L + text.numBytes
-    case bytes: Array[Byte] => 32L + bytes.length
-    case _: Decimal => 64L
-    case _ => 24L
   }
 }
 

@@ -1,0 +1,87 @@
+package io.selinger.stats
+
+import java.util.BitSet
+import org.apache.spark.sql.types.Decimal
+import org.apache.spark.unsafe.types.UTF8String
+import scala.jdk.CollectionConverters._
+
+/** Values of one column as Catalyst holds them, nulls among them, in little memory. */
+sealed abstract class SampledValues extends scala.collection.immutable.AbstractSeq[Any]
+    with IndexedSeq[Any] {
+
+  /** Driver memory, about. */
+  def bytes: Long
+}
+
+object SampledValues {
+
+  /** Numbers without an object for each; of all else, equal values share one. */
+  def of(values: Array[Any]): SampledValues =
+    values.find(_ != null).flatMap(encodingOf).flatMap(numbers(values, _)).getOrElse(
+      shared(values)
+    )
+
+  private final class Encoding(val encode: PartialFunction[Any, Long], val decode: Long => Any)
+
+  private def encodingOf(example: Any): Option[Encoding] = example match {
+    case _: Long => Some(new Encoding({ case n: Long => n }, identity[Long]))
+    case _: Int => Some(new Encoding({ case n: Int => n.toLong }, _.toInt))
+    case _: Double =>
+      Some(new Encoding(
+        { case n: Double => java.lang.Double.doubleToRawLongBits(n) },
+        java.lang.Double.longBitsToDouble(_)
+      ))
+    case decimal: Decimal if decimal.precision <= Decimal.MAX_LONG_DIGITS =>
+      val (precision, scale) = (decimal.precision, decimal.scale)
+      Some(new Encoding(
+        { case d: Decimal if d.precision == precision && d.scale == scale => d.toUnscaledLong },
+        Decimal.createUnsafe(_, precision, scale)
+      ))
+    case _ => None
+  }
+
+  private def numbers(values: Array[Any], by: Encoding): Option[Numbers] = {
+    val nulls = new BitSet()
+    val encoded = new Array[Long](values.length)
+    val all = values.indices.forall { i =>
+      val value = values(i)
+      if (value == null) nulls.set(i)
+      else if (by.encode.isDefinedAt(value)) encoded(i) = by.encode(value)
+      value == null || by.encode.isDefinedAt(value)
+    }
+    Option.when(all)(new Numbers(encoded, nulls, by.decode))
+  }
+
+  private def shared(values: Array[Any]): Objects = {
+    // Zeros of both signs are not equal here. Arrays are equal to none but themselves.
+    val known = new java.util.HashMap[Any, Any]()
+    val found = values.map {
+      case null => null
+      case value =>
+        val before = known.putIfAbsent(value, value)
+        if (before == null) value else before
+    }
+    new Objects(found, values.length * pointer + known.keySet.asScala.iterator.map(bytesOf).sum)
+  }
+
+  private final class Numbers(encoded: Array[Long], nulls: BitSet, decode: Long => Any)
+      extends SampledValues {
+    override def length: Int = encoded.length
+    override def apply(i: Int): Any = if (nulls.get(i)) null else decode(encoded(i))
+    override def bytes: Long = 100L + 8L * encoded.length + nulls.size / 8
+  }
+
+  private final class Objects(values: Array[Any], val bytes: Long) extends SampledValues {
+    override def length: Int = values.length
+    override def apply(i: Int): Any = values(i)
+  }
+
+  private val pointer = 8L
+
+  private def bytesOf(value: Any): Long = value match {
+    case text: UTF8String => 64L + text.numBytes
+    case bytes: Array[Byte] => 32L + bytes.length
+    case _: Decimal => 64L
+    case _ => 24L
+  }
+}

@@ -78,41 +78,46 @@ object ColumnSummary {
   private val leastSkew = 2.0
 
   def of(values: Iterator[Any]): ColumnSummary = {
-    val counts = new java.util.HashMap[Any, Int]()
-    val tally = values.foldLeft(Tally(0, 0, 0L, sized = false)) { (tally, value) =>
-      if (value == null) tally.copy(rows = tally.rows + 1, nulls = tally.nulls + 1)
+    val counts = new java.util.HashMap[Any, Count]()
+    var (rows, nulls, bytes, sized) = (0, 0, 0L, false)
+    values.foreach { value =>
+      rows += 1
+      if (value == null) nulls += 1
       else {
-        val _ = counts.merge(key(value), 1, (a: Int, b: Int) => a + b)
-        val bytes = widthOf(value)
-        tally.copy(
-          rows = tally.rows + 1,
-          bytes = tally.bytes + bytes.getOrElse(0),
-          sized = tally.sized || bytes.isDefined
-        )
+        counts.computeIfAbsent(key(value), newCount).rows += 1
+        widthOf(value).foreach { width =>
+          bytes += width
+          sized = true
+        }
       }
     }
-    val present = tally.rows - tally.nulls
+    val present = rows - nulls
     val average = if (counts.isEmpty) 0.0 else present.toDouble / counts.size
     val least = math.max(leastOccurrences.toDouble, leastSkew * average)
     val frequent = counts.asScala.iterator
-      .filter { case (value, n) => n >= least && !value.isInstanceOf[ByteBuffer] }
+      .filter { case (value, n) => n.rows >= least && !value.isInstanceOf[ByteBuffer] }
       .toSeq
-      .sortBy { case (value, n) => (-n, value.toString) }
+      .sortBy { case (value, n) => (-n.rows, value.toString) }
       .take(mostFrequent)
-      .map { case (value, n) => FrequentValue(value, n.toDouble / present) }
+      .map { case (value, n) => FrequentValue(value, n.rows.toDouble / present) }
+    val places = counts.keySet.asScala.iterator.flatMap(NumericAxis.of(_)).toArray
     ColumnSummary(
-      tally.rows,
-      tally.nulls,
+      rows,
+      nulls,
       counts.size,
-      counts.values.asScala.count(_ == 1),
+      counts.values.asScala.count(_.rows == 1),
       frequent,
-      Option.when(tally.sized && present > 0)(tally.bytes.toDouble / present),
-      counts.keySet.asScala.iterator.flatMap(NumericAxis.of(_)).minOption,
-      counts.keySet.asScala.iterator.flatMap(NumericAxis.of(_)).maxOption
+      Option.when(sized && present > 0)(bytes.toDouble / present),
+      places.minOption,
+      places.maxOption
     )
   }
 
-  private final case class Tally(rows: Int, nulls: Int, bytes: Long, sized: Boolean)
+  private final class Count {
+    var rows = 0
+  }
+
+  private val newCount: java.util.function.Function[Any, Count] = _ => new Count
 
   /** Equal for equal values. */
   private def key(value: Any): Any = value match {

@@ -19,22 +19,14 @@ final case class ColumnSample(
 
   lazy val summary: ColumnSummary = ColumnSummary.of(chunks.iterator.flatten)
 
-  /** How much the values of a row group are alike, by their ranks: 0 to 1. */
+  /** How much the values of a row group are alike, by their ranks among distinct ones: 0 to 1. */
   lazy val alike: Double = {
-    val ranks = chunks.iterator.flatten
-      .collect { case value: Comparable[_] => value }
-      .toSet
-      .toArray
-      .sorted(ColumnSample.anyOrder)
-      .iterator
-      .zipWithIndex
-      .toMap[Any, Int]
+    val rankOf = ColumnSample.ranks(chunks)
     SampledShare.intraclass(chunks.map { values =>
-      val places = values.map(value => ranks.getOrElse(value, -1).toDouble)
-      val mean = places.sum / math.max(1, places.size)
-      val variance =
-        places.map(place => (place - mean) * (place - mean)).sum / math.max(1, places.size)
-      Moments(places.size, mean, variance)
+      val places = values.iterator.map(rankOf).toArray
+      val mean = places.sum / math.max(1, places.length)
+      val squares = places.iterator.map(place => (place - mean) * (place - mean)).sum
+      Moments(places.length, mean, squares / math.max(1, places.length))
     })
   }
 }
@@ -44,6 +36,25 @@ object ColumnSample {
   // All values of a column have one type, which the compiler cannot know.
   private val anyOrder: Ordering[Comparable[_]] = (left, right) =>
     left.asInstanceOf[Comparable[Any]].compareTo(right)
+
+  /** Ranks among the distinct values; -1 for what has none: nulls, and types without an order. */
+  private def ranks(chunks: Seq[IndexedSeq[Any]]): Any => Double =
+    chunks.iterator.flatten.find(_ != null) match {
+      case Some(number) if NumericAxis.of(number).isDefined =>
+        // Numbers, of which there may be many, in their places on the axis, without objects.
+        def at(value: Any) = NumericAxis.of(value).getOrElse(Double.NaN)
+        val sorted = chunks.iterator.flatten.filter(_ != null).map(at).toArray
+        java.util.Arrays.sort(sorted)
+        val distinct = sorted.indices.collect {
+          case i if i == 0 || java.lang.Double.compare(sorted(i), sorted(i - 1)) != 0 => sorted(i)
+        }.toArray
+        value =>
+          if (value == null) -1.0 else java.util.Arrays.binarySearch(distinct, at(value)).toDouble
+      case _ =>
+        val distinct = chunks.iterator.flatten.collect { case value: Comparable[_] => value }.toSet
+        val ranks = distinct.toArray.sorted(anyOrder).iterator.zipWithIndex.toMap[Any, Int]
+        value => ranks.getOrElse(value, -1).toDouble
+    }
 }
 
 /**

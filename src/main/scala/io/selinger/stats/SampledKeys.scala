@@ -23,8 +23,27 @@ final case class HashedColumn(
     neighbours: Array[Int]
 ) {
 
+  /**
+   * Rows with a value, ascending by its hash. Whatever predicates leave of a sample is in this order
+   * without being sorted.
+   */
+  lazy val order: Array[Int] = {
+    // A sort of whole numbers with the row in their lower half.
+    val sorted = new Array[Long](hashes.length - nulls.cardinality)
+    var (row, next) = (0, 0)
+    while (row < hashes.length) {
+      if (!nulls.get(row)) {
+        sorted(next) = (hashes(row).toLong << 32) | row.toLong
+        next += 1
+      }
+      row += 1
+    }
+    java.util.Arrays.sort(sorted)
+    sorted.map(_.toInt)
+  }
+
   /** Driver memory, in bytes. */
-  def bytes: Long = 200L + 4L * (hashes.length + neighbours.length) + nulls.size / 8
+  def bytes: Long = 200L + 4L * (2 * hashes.length + neighbours.length) + nulls.size / 8
 }
 
 object HashedColumn {
@@ -209,18 +228,17 @@ final class SampledKeys private (
 
   private val sortedRows = new ConcurrentHashMap[Int, Array[Int]]()
 
-  /** Places in the sample of rows with a value, those with equal ones next to each other. */
+  /** Places in the sample of rows with a value, ascending by its hash. */
   private def byKey(column: Int): Array[Int] = sortedRows.computeIfAbsent(
     column,
-    _ => {
-      val HashedColumn(_, hashes, absent, _) = columns(column)
-      // A sort of whole numbers with the row in their lower half.
-      val sorted =
-        places.filterNot(absent.get).map(row => (hashes(row).toLong << 32) | row.toLong)
-      java.util.Arrays.sort(sorted)
-      sorted.map(_.toInt)
-    }
+    _ => if (all.isEmpty) columns(column).order else columns(column).order.filter(left.get)
   )
+
+  private lazy val left: java.util.BitSet = {
+    val found = new java.util.BitSet()
+    places.foreach(found.set)
+    found
+  }
 
   /** Chance that two rows have the same value, or both have none. */
   private def repeats(column: Int): Double = {
@@ -234,8 +252,15 @@ final class SampledKeys private (
   /** How often each combination of values occurs; rows with a null among them are left out. */
   def counts(wanted: Seq[Int]): KeyCounts = counted.computeIfAbsent(wanted, _ => count(wanted))
 
-  private def count(wanted: Seq[Int]): KeyCounts = {
-    val hashed = wanted.map(columns).toArray
+  private def count(wanted: Seq[Int]): KeyCounts = wanted match {
+    case Seq(column) =>
+      val hashes = columns(column).hashes
+      // The lowest bit keeps the half that the row belongs to, beside its neighbours of equal key.
+      KeyCounts(byKey(column).map(row => (hashes(row).toLong << 1) | (row & 1L)))
+    case _ => combinations(wanted.map(columns).toArray)
+  }
+
+  private def combinations(hashed: Array[HashedColumn]): KeyCounts = {
     val keys = new Array[Long](rows)
     var (row, present) = (0, 0)
     while (row < rows) {
@@ -246,7 +271,6 @@ final class SampledKeys private (
         column += 1
       }
       if (!isNull) {
-        // The lowest bit keeps the half that the row belongs to, beside its neighbours of equal key.
         keys(present) = (hash << 1) | (places(row) & 1L)
         present += 1
       }
@@ -346,7 +370,11 @@ final case class Occurrences(even: Int, odd: Int) {
   def all: Int = even + odd
 }
 
-/** How often each key occurs, from sorted hashes whose lowest bit says which half they are from. */
+/**
+ * How often each key occurs.
+ *
+ * @param sorted hashes, those of equal keys together, whose lowest bit says which half they are from
+ */
 final case class KeyCounts(sorted: Array[Long]) {
 
   lazy val total: Occurrences = occurrences(0, sorted.length)

@@ -66,6 +66,10 @@ class RaisedErrorsSuite extends AnyFunSuite with SharedSession {
     ))
     assert(!late("SELECT sum(10 DIV id) AS v FROM range(9)"))
     assert(late("SELECT max(10) DIV max(id) AS v FROM range(9)"))
+    // Computed of whole numbers, with room for any result.
+    assert(!late("SELECT id, sum(cast(id AS decimal(7,2))) AS v FROM range(9) GROUP BY id"))
+    assert(!late("SELECT id, avg(cast(id AS decimal(7,2))) AS v FROM range(9) GROUP BY id"))
+    assert(late("SELECT sum(cast(id AS decimal(7,2))) / max(id) AS v FROM range(9) GROUP BY id"))
     assert(!late("SELECT * FROM (SELECT 10 DIV id AS v FROM range(9)) ORDER BY v"))
     assert(late("SELECT 10 DIV id AS v FROM range(9) UNION ALL SELECT 1"))
     // A filter asks every row.

@@ -2,11 +2,14 @@ package io.selinger.strategy
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core._
+import io.selinger.cost.Cluster
 import io.selinger.testing.{Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
 import org.scalatest.Assertion
+import org.scalatest.Inspectors.forAll
 import org.scalatest.funsuite.AnyFunSuite
 import scala.concurrent.{Await, ExecutionContext, Future}
 import scala.concurrent.duration.Duration
@@ -462,6 +465,29 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
         assert(decision.evidence.exists(e =>
           e.name == "right rows" && e.value == 300 && e.origin == Origin.Measured
         ))
+      }
+    }
+  }
+
+  test("an aggregation above a shuffle has its partitions: a hash table is what one task builds") {
+    withTextFiles { (left, right) =>
+      // Less than 300 rows take, more than a few of them do.
+      val share = 10000.0 / Cluster.of(spark.asInstanceOf[SparkSession]).taskMemoryBytes
+      forAll(Seq("1" -> "ShuffledHashJoin(right)", "64MB" -> "SortMergeJoin")) {
+        case (taskBytes, operator) =>
+          withConf(
+            largeFiles,
+            "spark.sql.autoBroadcastJoinThreshold" -> "-1",
+            "spark.sql.shuffle.partitions" -> "100",
+            "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> taskBytes,
+            SelingerConf.HASH_MEMORY_SHARE.key -> f"$share%.12f"
+          ) {
+            val df = sql(s"""SELECT a.v, b.total FROM $left a LEFT JOIN
+                            |(SELECT k AS key, sum(v) AS total FROM $right GROUP BY k) b
+                            |ON a.k = b.key""".stripMargin)
+            assert(df.collect().length == 2000)
+            assert(Plans.joins(df) == Seq(operator))
+          }
       }
     }
   }

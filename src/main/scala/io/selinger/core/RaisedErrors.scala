@@ -1,7 +1,7 @@
 package io.selinger.core
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, QueryStageExec}
 import org.apache.spark.sql.types._
@@ -55,6 +55,39 @@ object RaisedErrors {
     }
 
   /**
+   * Sums and averages of decimals as Spark computes them of whole numbers: those that have room for any
+   * result. A sum has ten digits more than its values, which no group has enough rows to exceed.
+   */
+  private object OfUnscaled {
+    def unapply(result: Expression): Boolean = result match {
+      case MakeDecimal(Aggregated(Sum(UnscaledValue(Of(value)), _)), precision, _, _) =>
+        precision >= value.precision + 10
+      case Cast(
+            Divide(Aggregated(Average(UnscaledValue(Of(value)), _)), Literal(by: Double, _), _),
+            average: DecimalType,
+            _,
+            _
+          ) =>
+        by != 0.0 && average.precision - average.scale >= value.precision - value.scale
+      case _ => false
+    }
+  }
+
+  private object Aggregated {
+    def unapply(expression: Expression): Option[AggregateFunction] = expression match {
+      case aggregate: AggregateExpression => Some(aggregate.aggregateFunction)
+      case _ => None
+    }
+  }
+
+  private object Of {
+    def unapply(value: Expression): Option[DecimalType] = value.dataType match {
+      case decimal: DecimalType => Some(decimal)
+      case _ => None
+    }
+  }
+
+  /**
    * Whether a column of `plan` is computed by what can raise an error, just before something uses
    * it. A join that streams such rows computes the column only for those that find a partner, one
    * that shuffles them, or builds a table of them, for all: so its operator, and the order of joins,
@@ -72,6 +105,7 @@ object RaisedErrors {
     case aggregate: Aggregate =>
       aggregate.aggregateExpressions.filter(needed.contains).exists { result =>
         !isSafe(result.transform {
+          case decimal @ OfUnscaled() => AttributeReference("result", decimal.dataType)()
           case function: AggregateExpression =>
             AttributeReference("result", function.dataType)(function.resultId)
         })

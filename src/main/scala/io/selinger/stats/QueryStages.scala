@@ -2,7 +2,11 @@ package io.selinger.stats
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionSet}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, LogicalPlan, Project}
-import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.catalyst.plans.physical.{
+  HashPartitioning,
+  Partitioning,
+  PartitioningCollection
+}
 import org.apache.spark.sql.execution.{FilterExec, LimitExec, ProjectExec, SortExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
@@ -37,10 +41,18 @@ object QueryStages {
     case running: QueryStageExec => running.computeStats().flatMap(_.rowCount).map(_.toDouble)
     // Without groups, no rows make one.
     case aggregate: BaseAggregateExec => rowsBelow(aggregate.child).map(math.max(1.0, _))
-    case _: SortExec | _: FilterExec | _: ProjectExec | _: AQEShuffleReadExec | _: LimitExec |
-        _: WindowExecBase | _: WindowGroupLimitExec =>
-      rowsBelow(plan.children.head)
+    case OneForOne(child) => rowsBelow(child)
     case _ => None
+  }
+
+  /** Operators that return rows of their input, in the tasks that read them. */
+  private object OneForOne {
+    def unapply(plan: SparkPlan): Option[SparkPlan] = plan match {
+      case _: SortExec | _: FilterExec | _: ProjectExec | _: AQEShuffleReadExec | _: LimitExec |
+          _: WindowExecBase | _: WindowGroupLimitExec =>
+        Some(plan.children.head)
+      case _ => None
+    }
   }
 
   /**
@@ -49,19 +61,31 @@ object QueryStages {
    */
   def shuffleBy(side: LogicalPlan, keys: Seq[Expression]): Option[ShuffleQueryStageExec] =
     side match {
-      case LogicalQueryStage(_, stage: ShuffleQueryStageExec) if partitionedBy(stage, keys) =>
-        Some(stage)
+      case LogicalQueryStage(_, plan) if partitionedBy(plan, keys) => shuffleBelow(plan)
       case Filter(_, child) => shuffleBy(child, keys)
       case Project(_, child) => shuffleBy(child, keys)
       case aggregate: Aggregate => shuffleBy(aggregate.child, keys)
       case _ => None
     }
 
-  private def partitionedBy(stage: ShuffleQueryStageExec, keys: Seq[Expression]): Boolean =
-    stage.shuffle.outputPartitioning match {
+  private def shuffleBelow(plan: SparkPlan): Option[ShuffleQueryStageExec] = plan match {
+    case stage: ShuffleQueryStageExec => Some(stage)
+    case aggregate: BaseAggregateExec => shuffleBelow(aggregate.child)
+    case OneForOne(child) => shuffleBelow(child)
+    case _ => None
+  }
+
+  private def partitionedBy(plan: SparkPlan, keys: Seq[Expression]): Boolean = {
+    def by(partitioning: Partitioning): Boolean = partitioning match {
       case HashPartitioning(expressions, _) => ExpressionSet(expressions) == ExpressionSet(keys)
+      case PartitioningCollection(several) => several.exists(by)
       case _ => false
     }
+    by(plan match {
+      case stage: ShuffleQueryStageExec => stage.shuffle.outputPartitioning
+      case other => other.outputPartitioning
+    })
+  }
 
   /**
    * Share of a join side's bytes that its largest task can read: adaptive execution gives a task

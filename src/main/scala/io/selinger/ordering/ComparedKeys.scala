@@ -49,7 +49,8 @@ private[ordering] final class ComparedKeys(
 
   /** Whether joins of `set` with others are estimated by a column. */
   def columns(set: RelationSet): ExprId => Boolean =
-    if (areFew) graph.isCompared(_, set)
+    // Of one relation, nearly all keys are the most selective ones with some other.
+    if (areFew || set.size == 1) graph.isCompared(_, set)
     else {
       val wanted = mutable.HashSet.empty[ExprId]
       mostSelective(graph.all.without(set), set).foreach { key =>
@@ -83,5 +84,5 @@ private[ordering] final class ComparedKeys(
 
 private[ordering] object ComparedKeys {
   private val few = 128
-  private val mostOfOne = 3
+  private val mostOfOne = 2
 }

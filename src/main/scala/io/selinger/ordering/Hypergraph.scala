@@ -40,6 +40,14 @@ final class Hypergraph(
     found.map(_.result())
   }
 
+  // By relation, of each of these edges: the other relation, where it concerns just two; else -1.
+  private val partners: Array[Array[Int]] = Array.tabulate(size) { i =>
+    at(i).map { e =>
+      val all = edges(e).relations
+      if (all.size == 2) all.without(RelationSet.single(i)).lowest else -1
+    }
+  }
+
   /** Those of `edges` that concern a relation. */
   def edgesAt(relation: Int): Seq[JoinEdge] = at(relation).toIndexedSeq.map(edges)
 
@@ -59,16 +67,17 @@ final class Hypergraph(
   def foreachCrossing(one: RelationSet, other: RelationSet)(visit: Int => Unit): Unit = {
     val both = one | other
     val (few, many) = if (one.size <= other.size) (one, other) else (other, one)
+    def crosses(member: Int, edge: JoinEdge): Boolean =
+      // Each edge once, whatever number of its relations are in the smaller set.
+      edge.relations.meets(many) && edge.relations.lowestShared(few) == member &&
+        edge.relations.within(both)
     few.foreach { member =>
-      val candidates = at(member)
+      val (candidates, others) = (at(member), partners(member))
       var i = 0
       while (i < candidates.length) {
-        val edge = edges(candidates(i))
-        // Each edge once, whatever number of its relations are in the smaller set.
-        if (
-          edge.relations.meets(many) && edge.relations.lowestShared(few) == member &&
-          edge.relations.within(both)
-        ) visit(candidates(i))
+        val found =
+          if (others(i) >= 0) many.contains(others(i)) else crosses(member, edges(candidates(i)))
+        if (found) visit(candidates(i))
         i += 1
       }
     }

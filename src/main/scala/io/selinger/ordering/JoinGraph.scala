@@ -328,13 +328,19 @@ object JoinGraph {
 
     /** The class of these equalities, and what it implies within single relations. */
     private def keyClass(equalities: Seq[EqualTo]): (KeyClass, Seq[Expression]) = {
-      val byRelation = distinct(equalities.flatMap(_.children))
-        .groupBy(e => relationsOf(e).lowest)
-        .toSeq
-        .sortBy(_._1)
-      val members = byRelation.map { case (i, expressions) => i -> expressions.head }
-      val implied = byRelation.flatMap { case (_, expressions) =>
-        expressions.tail.map(EqualTo(expressions.head, _))
+      val (members, implied) = equalities match {
+        // Nearly all classes, and of cliques there are thousands.
+        case Seq(EqualTo(left: Attribute, right: Attribute)) =>
+          (Seq(owner(left.exprId) -> left, owner(right.exprId) -> right).sortBy(_._1), Nil)
+        case _ =>
+          val byRelation = distinct(equalities.flatMap(_.children))
+            .groupBy(e => relationsOf(e).lowest)
+            .toSeq
+            .sortBy(_._1)
+          val within = byRelation.flatMap { case (_, expressions) =>
+            expressions.tail.map(EqualTo(expressions.head, _))
+          }
+          (byRelation.map { case (i, expressions) => i -> expressions.head }, within)
       }
       val kept = members.collect {
         case (i, member: Attribute) if outputs.contains(member) => i

@@ -2,6 +2,7 @@ package io.selinger.core
 
 import io.selinger.testing.SharedSession
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.{Average, Sum}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.Dataset
 import org.apache.spark.sql.types._
@@ -74,5 +75,22 @@ class RaisedErrorsSuite extends AnyFunSuite with SharedSession {
     assert(late("SELECT 10 DIV id AS v FROM range(9) UNION ALL SELECT 1"))
     // A filter asks every row.
     assert(!late("SELECT id FROM range(9) WHERE 10 DIV id > 3"))
+  }
+
+  test("sums and averages computed of whole numbers are safe only with room for any result") {
+    val value = AttributeReference("v", DecimalType(7, 2))()
+    def late(result: Expression) =
+      areLate(Aggregate(Nil, Seq(Alias(result, "result")()), LocalRelation(value)))
+    def sum(precision: Int) =
+      MakeDecimal(Sum(UnscaledValue(value)).toAggregateExpression(), precision, 2, false)
+    assert(!late(sum(17)) && late(sum(16)))
+    def average(by: Double, kind: DecimalType) = Cast(
+      Divide(Average(UnscaledValue(value)).toAggregateExpression(), Literal(by)),
+      kind,
+      None,
+      EvalMode.ANSI
+    )
+    assert(!late(average(100.0, DecimalType(11, 6))))
+    assert(late(average(10.0, DecimalType(11, 6))) && late(average(100.0, DecimalType(10, 6))))
   }
 }

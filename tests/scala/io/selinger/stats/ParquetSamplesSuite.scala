@@ -42,4 +42,51 @@ class ParquetSamplesSuite extends SampleReaderBehaviors("parquet", ParquetSample
       })
     }
   }
+
+  // Each follows from the number of the row, so that a value from another row shows.
+  private val byRow = Seq(
+    "id",
+    "if(id % 3 = 1, null, id) AS gaps",
+    "if(id % 3 = 1, null, concat('text ', id)) AS texts",
+    "if(id BETWEEN 20000 AND 30000, null, id % 7) AS repeated",
+    "if(id < 20000, id % 100, id) AS various",
+    "if(id % 4 = 0, null, id % 2 = 0) AS flag",
+    "cast(null AS int) AS nothing",
+    "1 AS one",
+    "if(id % 5 = 0, null, cast(id AS decimal(30,2))) AS wide",
+    "if(id % 5 = 0, null, cast(id AS decimal(9,2))) AS narrow",
+    "if(id % 5 = 0, null, id / 3) AS fraction",
+    "float(id) AS single",
+    "if(id % 6 = 0, null, timestamp_seconds(id)) AS moment"
+  )
+
+  for {
+    version <- Seq("PARQUET_1_0", "PARQUET_2_0")
+    dictionaries <- Seq("true", "false")
+    window <- Seq(Long.MaxValue, 9000L)
+  } test(
+    s"sampled values are those of their rows: $version, dictionaries $dictionaries, window $window"
+  ) {
+    withData(
+      spark.range(0, 60000, 1, 1).selectExpr(byRow: _*),
+      "parquet.writer.version" -> version,
+      "parquet.enable.dictionary" -> dictionaries,
+      // Pages of columns begin at different rows, and dictionaries end within a row group.
+      "parquet.page.size" -> "4096",
+      "parquet.dictionary.page.size" -> "20000",
+      "parquet.page.row.count.limit" -> "3000"
+    ) { (df, file) =>
+      val found = read(file, df.schema, rows = 1200, window = window)
+      def rowsOf(ids: Seq[Any]) = ids.collect { case id: Long => id.toInt }
+      val rows = rowsOf(values(found("id")))
+      val pairs = rowsOf(found("id").toSeq.flatMap(_.neighbours))
+      assert(rows.size == 1200 && rows.max > 50000 && pairs.size > 200)
+      assert(pairs.grouped(2).forall(pair => pair.last == pair.head + 1))
+      df.schema.foreach { column =>
+        val all = truth(df, column).toIndexedSeq
+        assert(values(found(column.name)).map(comparable) == rows.map(all), column)
+        assert(found(column.name).toSeq.flatMap(_.neighbours) == pairs.map(all), column)
+      }
+    }
+  }
 }

@@ -473,21 +473,32 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
     withTextFiles { (left, right) =>
       // Less than 300 rows take, more than a few of them do.
       val share = 10000.0 / Cluster.of(spark.asInstanceOf[SparkSession]).taskMemoryBytes
-      forAll(Seq("1" -> "ShuffledHashJoin(right)", "64MB" -> "SortMergeJoin")) {
-        case (taskBytes, operator) =>
-          withConf(
-            largeFiles,
-            "spark.sql.autoBroadcastJoinThreshold" -> "-1",
-            "spark.sql.shuffle.partitions" -> "100",
-            "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> taskBytes,
-            SelingerConf.HASH_MEMORY_SHARE.key -> f"$share%.12f"
-          ) {
-            val df = sql(s"""SELECT a.v, b.total FROM $left a LEFT JOIN
-                            |(SELECT k AS key, sum(v) AS total FROM $right GROUP BY k) b
-                            |ON a.k = b.key""".stripMargin)
-            assert(df.collect().length == 2000)
-            assert(Plans.joins(df) == Seq(operator))
-          }
+      val small = "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "1"
+      val large = "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "64MB"
+      val totals =
+        s"""SELECT a.v, b.total FROM $left a LEFT JOIN
+           |(SELECT k AS key, sum(v) AS total FROM $right GROUP BY k) b ON a.k = b.key""".stripMargin
+      forAll(Seq(
+        (totals, small, "ShuffledHashJoin(right)"),
+        (totals, large, "SortMergeJoin"),
+        // The shuffle of the left side serves the right one as well, under other names.
+        (
+          s"SELECT a.v, b.v FROM $right a LEFT JOIN $right b ON a.k = b.k",
+          small,
+          "ShuffledHashJoin(right)"
+        )
+      )) { case (query, taskBytes, operator) =>
+        withConf(
+          largeFiles,
+          taskBytes,
+          "spark.sql.autoBroadcastJoinThreshold" -> "-1",
+          "spark.sql.shuffle.partitions" -> "100",
+          SelingerConf.HASH_MEMORY_SHARE.key -> f"$share%.12f"
+        ) {
+          val df = sql(query)
+          assert(df.collect().length >= 300)
+          assert(Plans.joins(df) == Seq(operator))
+        }
       }
     }
   }

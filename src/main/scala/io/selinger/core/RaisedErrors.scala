@@ -68,7 +68,8 @@ object RaisedErrors {
             _,
             _
           ) =>
-        by != 0.0 && average.precision - average.scale >= value.precision - value.scale
+        by >= math.pow(10.0, value.scale.toDouble) &&
+        average.precision - average.scale >= value.precision - value.scale
       case _ => false
     }
   }

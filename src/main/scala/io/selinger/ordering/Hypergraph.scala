@@ -43,8 +43,8 @@ final class Hypergraph(
   // By relation, of each of these edges: the other relation, where it concerns just two; else -1.
   private val partners: Array[Array[Int]] = Array.tabulate(size) { i =>
     at(i).map { e =>
-      val all = edges(e).relations
-      if (all.size == 2) all.without(RelationSet.single(i)).lowest else -1
+      val concerned = edges(e).relations
+      if (concerned.size == 2) concerned.without(RelationSet.single(i)).lowest else -1
     }
   }
 
@@ -63,7 +63,10 @@ final class Hypergraph(
     few.exists(i => adjacent(i).meets(many))
   }
 
-  /** Visits the numbers of those of `edges` whose relations come together in a join of two sets. */
+  /**
+   * Visits the numbers of those of `edges` whose relations come together in a join of two sets that
+   * share none.
+   */
   def foreachCrossing(one: RelationSet, other: RelationSet)(visit: Int => Unit): Unit = {
     val both = one | other
     val (few, many) = if (one.size <= other.size) (one, other) else (other, one)

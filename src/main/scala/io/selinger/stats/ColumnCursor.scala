@@ -13,6 +13,8 @@ import org.apache.spark.sql.execution.datasources.parquet.VectorizedRleValuesRea
  * Goes forward through the rows of one chunk of a column that is neither nested nor repeated. Nearly all
  * rows are skipped: that is what Parquet's own column reader is slow at, which looks at each one by
  * itself. Levels and numbers of dictionary entries are decoded by Spark, values by Parquet.
+ *
+ * Columns in DELTA_BYTE_ARRAY that early writers garbled (PARQUET-246) raise errors and are left out.
  */
 private[stats] final class ColumnCursor(pages: PageReader, column: ColumnDescriptor) {
   import ColumnCursor._
@@ -35,24 +37,40 @@ private[stats] final class ColumnCursor(pages: PageReader, column: ColumnDescrip
    */
   def read(place: Long, to: PrimitiveConverter): Unit = {
     if (place >= end) open(pageOf(place))
-    var skipped = 0
-    while (row < place) {
-      if (levels.readInteger() == present) skipped += 1
-      row += 1
-    }
+    val skipped = presentBefore(place)
     if (skipped > 0) values.skip(skipped)
-    if (levels.readInteger() == present) add(to)
+    if (nextIsPresent()) add(to)
     row += 1
   }
+
+  /** Goes to a row of the page, and says how many rows with a value lie between. */
+  private def presentBefore(place: Long): Int =
+    if (present == 0) {
+      val all = (place - row).toInt
+      row = place
+      all
+    } else {
+      var found = 0
+      while (row < place) {
+        if (nextIsPresent()) found += 1
+        row += 1
+      }
+      found
+    }
+
+  private def nextIsPresent(): Boolean = present == 0 || levels.readInteger() == present
+
+  private def name: String = column.getPath.mkString(".")
 
   private def pageOf(place: Long): DataPage = {
     var page: DataPage = null
     while (place >= end) {
       page = pages.readPage()
-      if (page == null) throw new EOFException(s"no row $place in ${column.getPath.mkString(".")}")
+      if (page == null) throw new EOFException(s"$name ends before row $place")
       row = page.getFirstRowIndex.map[Long](_.longValue).orElse(end)
       end = row + page.getValueCount
     }
+    if (row > place) throw new EOFException(s"$name has no page with row $place")
     page
   }
 

@@ -20,9 +20,8 @@ import scala.util.hashing.byteswap32
  */
 object OrcSamples extends SampleReader {
 
-  // Columns of one stripe that are in memory at a time, and the longest texts: as for Parquet.
+  // Columns of one stripe that are in memory at a time: as for Parquet.
   private val mostBytes = 32L << 20
-  private val mostValueBytes = 512L
   // Of a large stripe, rows from this many places are decoded.
   private val (blocks, blockRows) = (8, 1024)
   // Rows that are rather decoded than looked for in the file's index.
@@ -74,8 +73,7 @@ object OrcSamples extends SampleReader {
           if (System.nanoTime() < deadline) {
             values(index, group, deadline).foreach { chunks =>
               group.zip(chunks).foreach { case (column, chunk) =>
-                val small = chunk.bytes <= mostValueBytes * chunk.values.size
-                answer(column.request, Option.when(small)(chunk))
+                answer(column.request, Option.when(chunk.isShort)(chunk))
               }
             }
           }

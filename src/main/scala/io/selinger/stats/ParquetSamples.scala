@@ -30,8 +30,6 @@ object ParquetSamples extends SampleReader {
 
   // One chunk at a time and thread is in memory, and its pages as they are decoded.
   private val mostChunkBytes = 32L << 20
-  // A column of long texts would fill the cache; it is left to formulas.
-  private val mostValueBytes = 512L
   // Where pages can be found by row, only those that these many blocks lie in are read.
   private val (blocks, blockRows) = (8, 1024)
 
@@ -148,7 +146,7 @@ object ParquetSamples extends SampleReader {
             identity
           )
         }
-    }.filter(chunk => chunk.bytes <= mostValueBytes * chunk.values.size)
+    }.filter(_.isShort)
 
     /** Bytes of the pages that rows in `ranges` lie in. */
     private def pagesBytes(chunk: ColumnChunkMetaData, ranges: RowRanges, rows: Long): Long =

@@ -41,12 +41,12 @@ object QueryStages {
     case running: QueryStageExec => running.computeStats().flatMap(_.rowCount).map(_.toDouble)
     // Without groups, no rows make one.
     case aggregate: BaseAggregateExec => rowsBelow(aggregate.child).map(math.max(1.0, _))
-    case OneForOne(child) => rowsBelow(child)
+    case SameTasks(child) => rowsBelow(child)
     case _ => None
   }
 
   /** Operators that return rows of their input, in the tasks that read them. */
-  private object OneForOne {
+  private object SameTasks {
     def unapply(plan: SparkPlan): Option[SparkPlan] = plan match {
       case _: SortExec | _: FilterExec | _: ProjectExec | _: AQEShuffleReadExec | _: LimitExec |
           _: WindowExecBase | _: WindowGroupLimitExec =>
@@ -71,7 +71,7 @@ object QueryStages {
   private def shuffleBelow(plan: SparkPlan): Option[ShuffleQueryStageExec] = plan match {
     case stage: ShuffleQueryStageExec => Some(stage)
     case aggregate: BaseAggregateExec => shuffleBelow(aggregate.child)
-    case OneForOne(child) => shuffleBelow(child)
+    case SameTasks(child) => shuffleBelow(child)
     case _ => None
   }
 
@@ -81,10 +81,7 @@ object QueryStages {
       case PartitioningCollection(several) => several.exists(by)
       case _ => false
     }
-    by(plan match {
-      case stage: ShuffleQueryStageExec => stage.shuffle.outputPartitioning
-      case other => other.outputPartitioning
-    })
+    by(plan.outputPartitioning)
   }
 
   /**

@@ -3,6 +3,7 @@ package io.selinger.stats
 import io.selinger.stats.SampledShare.Moments
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.types.Decimal
 import scala.util.control.{NoStackTrace, NonFatal}
 
 /**
@@ -40,8 +41,8 @@ object ColumnSample {
   /** Ranks among the distinct values; -1 for what has none: nulls, and types without an order. */
   private def ranks(chunks: Seq[IndexedSeq[Any]]): Any => Double =
     chunks.iterator.flatten.find(_ != null) match {
-      case Some(number) if NumericAxis.of(number).isDefined =>
-        // Numbers, of which there may be many, in their places on the axis, without objects.
+      case Some(_: Number | _: Decimal | _: Boolean) =>
+        // Numbers, of which many may differ, by their places on the axis, which sort quickly.
         def at(value: Any) = NumericAxis.of(value).getOrElse(Double.NaN)
         val sorted = chunks.iterator.flatten.filter(_ != null).map(at).toArray
         java.util.Arrays.sort(sorted)

@@ -27,9 +27,17 @@ final case class SampledChunk(
     neighbours: IndexedSeq[Any],
     covered: Long,
     bytes: Long
-)
+) {
+
+  /** Whether predicates on the values take no long: columns of long texts are left to formulas. */
+  def isShort: Boolean =
+    values.iterator.map(SampledValues.bytesOf).sum <= SampledChunk.mostValueBytes * values.size
+}
 
 object SampledChunk {
+
+  // On average.
+  private val mostValueBytes = 512L
 
   def of(values: Array[Any], neighbours: Array[Any], covered: Long): SampledChunk = {
     val (all, pairs) = (SampledValues.of(values), SampledValues.of(neighbours))

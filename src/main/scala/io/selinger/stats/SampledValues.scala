@@ -15,7 +15,7 @@ sealed abstract class SampledValues extends scala.collection.immutable.AbstractS
 
 object SampledValues {
 
-  /** Numbers without an object for each; of all else, equal values share one. */
+  /** Numbers without an object for each, equal texts with one for all. */
   def of(values: Array[Any]): SampledValues =
     values.find(_ != null).flatMap(encodingOf).flatMap(numbers(values, _)).getOrElse(
       shared(values)
@@ -53,15 +53,16 @@ object SampledValues {
   }
 
   private def shared(values: Array[Any]): Objects = {
-    // Zeros of both signs are not equal here. Arrays are equal to none but themselves.
-    val known = new java.util.HashMap[Any, Any]()
+    val texts = new java.util.HashMap[UTF8String, UTF8String]()
     val found = values.map {
-      case null => null
-      case value =>
-        val before = known.putIfAbsent(value, value)
-        if (before == null) value else before
+      case text: UTF8String =>
+        val before = texts.putIfAbsent(text, text)
+        if (before == null) text else before
+      case other => other
     }
-    new Objects(found, values.length * pointer + known.keySet.asScala.iterator.map(bytesOf).sum)
+    val others = values.iterator.filterNot(_.isInstanceOf[UTF8String]).map(bytesOf).sum
+    val distinct = texts.keySet.asScala.iterator.map(bytesOf).sum
+    new Objects(found, values.length * pointer + distinct + others)
   }
 
   private final class Numbers(encoded: Array[Long], nulls: BitSet, decode: Long => Any)
@@ -78,7 +79,9 @@ object SampledValues {
 
   private val pointer = 8L
 
-  private def bytesOf(value: Any): Long = value match {
+  /** Of a value by itself. */
+  private[stats] def bytesOf(value: Any): Long = value match {
+    case null => 0L
     case text: UTF8String => 64L + text.numBytes
     case bytes: Array[Byte] => 32L + bytes.length
     case _: Decimal => 64L

@@ -485,7 +485,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
           _ <- 1 to 4
           tree <- randomTree(graph.all, graph, random, ReorderJoinsSuite.costs(graph))
         } yield {
-          val other = ReorderJoins.planOf(tree, graph, region)
+          val other = JoinTreePlan.planOf(tree, graph, region)
           val whole = plan.transformDown { case node if node eq region.root => other }
           val found = Answer.ofRows {
             spark.sessionState.executePlan(whole).executedPlan.executeCollectPublic()

@@ -5,8 +5,7 @@ import io.selinger.core._
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
 import io.selinger.estimate.{LeafStatistics, PlanEstimate, Selectivity}
 import io.selinger.ordering.JoinEnumerator.Found
-import io.selinger.stats.{FileRelation, ImportedStatistics, KeyColumns}
-import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
+import io.selinger.stats.KeyColumns
 import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
 import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -209,7 +208,7 @@ final class ReorderJoins(session: SparkSession)
       joins = region.relations.size - 1
     )
     def saves(share: Double) = found.tree.seconds < written.seconds * (1.0 - share)
-    lazy val better = planOf(found.tree, graph, region)
+    lazy val better = JoinTreePlan.planOf(found.tree, graph, region)
     val gains =
       (saves(margin) || saves(margin * robustShare) && trees.isNoWorse(found.tree, written)) &&
         !isForbidden(better)
@@ -229,7 +228,7 @@ final class ReorderJoins(session: SparkSession)
   private def together(problem: Problem, order: Option[JoinTree]): (LogicalPlan, JoinTree) = {
     import problem._
     val other = order.map(trees.recosted)
-    val plan = other.map(planOf(_, graph, region)).filterNot(isForbidden)
+    val plan = other.map(JoinTreePlan.planOf(_, graph, region)).filterNot(isForbidden)
     val tree = other.filter(_ => plan.isDefined).getOrElse(written)
     val result = plan.getOrElse(region.root)
     record(problem, tree, plan.isDefined, Reason.OrderShared, None, result)
@@ -255,7 +254,7 @@ final class ReorderJoins(session: SparkSession)
       plan: LogicalPlan
   ): Unit = {
     import problem._
-    def text(tree: JoinTree) = JoinTree.text(tree, i => nameOf(graph.relations(i)))
+    def text(tree: JoinTree) = JoinTree.text(tree, i => JoinTreePlan.nameOf(graph.relations(i)))
     val outcome =
       if (!changes) Outcome.Same else if (advising) Outcome.Advised else Outcome.Changed
     val influential = trees.influential(written, tree, most = 3)
@@ -273,7 +272,12 @@ final class ReorderJoins(session: SparkSession)
         Evidence("rows joined at best", rowsJoined(tree), "rows", Origin.Derived)
       ) ++ influential.map { i =>
         val rows = trees.estimates(i).rows
-        Evidence(s"${nameOf(graph.relations(i))} rows", rows.value, "rows", rows.origin)
+        Evidence(
+          s"${JoinTreePlan.nameOf(graph.relations(i))} rows",
+          rows.value,
+          "rows",
+          rows.origin
+        )
       },
       setting = Some(SelingerConf.ORDER_MIN_GAIN.key),
       detail = detail
@@ -388,7 +392,7 @@ object ReorderJoins {
           case Some(graph) if graph.isConnected =>
             // Under the conditions that concern them alone, which have moved to the relations.
             val trees = costs(session, graph, graph.relations.flatMap(estimator.estimate(_)))
-            treeOf(region.written, graph, trees)
+            JoinTreePlan.treeOf(region.written, graph, trees)
               .map(Problem(region, graph, trees, _))
               .toRight(Reason.CrossProduct)
           case _ => Left(Reason.CrossProduct)
@@ -409,21 +413,6 @@ object ReorderJoins {
     new JoinTreeCost(graph, estimates, cluster, cost, limits)
   }
 
-  /** The order written. None where the graph refuses it, which only a cross product makes it do. */
-  private[ordering] def treeOf(
-      shape: JoinRegion.Shape,
-      graph: JoinGraph,
-      trees: JoinTrees
-  ): Option[JoinTree] = shape match {
-    case JoinRegion.Leaf(index, _) => Some(trees.relation(index))
-    case pair: JoinRegion.Pair =>
-      for {
-        left <- treeOf(pair.left, graph, trees)
-        right <- treeOf(pair.right, graph, trees)
-        joined <- Joining.join(left, right, graph.shape, trees)
-      } yield joined
-  }
-
   private def rowsJoined(tree: JoinTree): Double = tree match {
     case joined: JoinTree.Joined =>
       joined.estimate.rows.value + rowsJoined(joined.left) + rowsJoined(joined.right)
@@ -442,61 +431,5 @@ object ReorderJoins {
       case Origin.Default => 1.0
     }
     math.min(mostMargin, minGain * (1.0 + doubt) * (1.0 + doubtAJoin * math.max(0, joins - 2)))
-  }
-
-  /** The tree as a plan that returns what the region does. */
-  private[ordering] def planOf(
-      tree: JoinTree,
-      graph: JoinGraph,
-      region: JoinRegion
-  ): LogicalPlan = {
-    val joined = build(tree, graph)
-    if (joined.output.map(_.exprId) == region.results.map(_.exprId)) joined
-    else Project(region.results, joined)
-  }
-
-  /** The larger side streams, so it comes first where the sides may be exchanged. */
-  private def build(tree: JoinTree, graph: JoinGraph): LogicalPlan = tree match {
-    case relation: JoinTree.Relation => graph.relations(relation.index)
-    case joined: JoinTree.Joined =>
-      val (first, second) =
-        if (!joined.how.kind.commutes || bytes(joined.left) >= bytes(joined.right)) {
-          (joined.left, joined.right)
-        } else (joined.right, joined.left)
-      val (left, right) = (pruned(first, graph), pruned(second, graph))
-      val condition = graph.conditionBetween(first.set, second.set, joined.how)
-      Join(
-        left,
-        right,
-        graph.joinType(joined.how),
-        condition.map(renewed(_, left.output ++ right.output)),
-        JoinHint.NONE
-      )
-  }
-
-  /** The same columns, nullable as they are here: outer joins below may have changed that. */
-  private def renewed(condition: Expression, inputs: Seq[Attribute]): Expression = {
-    val needed = condition.references
-    val byId = AttributeMap(inputs.collect { case a if needed.contains(a) => a -> a })
-    condition.transform { case attribute: Attribute => byId.getOrElse(attribute, attribute) }
-  }
-
-  private def bytes(tree: JoinTree): Double = tree.estimate.rows.value * tree.rowBytes
-
-  private def pruned(tree: JoinTree, graph: JoinGraph): LogicalPlan = {
-    val plan = build(tree, graph)
-    val required = AttributeSet(graph.requiredOf(tree.set) ++ graph.marks)
-    if (plan.output.forall(required.contains)) plan
-    else Project(plan.output.filter(required.contains), plan)
-  }
-
-  private def nameOf(plan: LogicalPlan): String = {
-    val leaves = plan.collectLeaves()
-    val first = leaves.headOption.map {
-      case ImportedStatistics(index) => index.relation.name
-      case FileRelation(relation) => relation.name.stripSuffix(".parquet")
-      case other => other.nodeName
-    }
-    first.getOrElse(plan.nodeName) + (if (leaves.size > 1) "…" else "")
   }
 }

@@ -32,7 +32,7 @@ class LayeringSuite extends AnyFunSuite {
       .check(classes)
 
   test("every package of io.selinger is in the picture") {
-    val known = (deciding ++ layers ++ Seq("core", "explain", "transfer")).toSet
+    val known = (deciding ++ layers ++ Seq("core", "exec", "explain", "transfer")).toSet
     val found = classes.asScala
       .map(_.getPackageName)
       .filter(_.startsWith("io.selinger."))
@@ -60,6 +60,10 @@ class LayeringSuite extends AnyFunSuite {
 
   test("core uses none of the others") {
     forbid("core", deciding ++ layers :+ "explain")
+  }
+
+  test("exec uses none of the others") {
+    forbid("exec", deciding ++ layers ++ Seq("core", "explain"))
   }
 
   test("explain uses conf and core only") {

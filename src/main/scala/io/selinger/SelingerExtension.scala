@@ -5,7 +5,7 @@ import io.selinger.explain.TableFunctions
 import io.selinger.ordering.ReorderJoins
 import io.selinger.rule.ShareEstimates
 import io.selinger.stats.sketch.{RunFunctionsOnce, SketchFunctions}
-import io.selinger.strategy.SelectJoinOperator
+import io.selinger.strategy.{AwaitBuildSide, SelectJoinOperator}
 import io.selinger.transfer.{
   RefuseImportedScans,
   RefuseImportedWrites,
@@ -29,7 +29,8 @@ import org.slf4j.LoggerFactory
  *     │  Spark: the rest of its optimizer
  *     ▼
  *   strategy/  SelectJoinOperator   ← estimate/ rows of both sides ← stats/ footers, stages
- *     │                             ← cost/     time and memory of each operator
+ *     │        AwaitBuildSide       ← cost/     time and memory of each operator
+ *     │                             → exec/     what adaptive execution waits by
  *     ▼
  *   the query runs; after each stage Spark plans the rest again, through the same strategy,
  *   now with measured rows
@@ -72,6 +73,8 @@ class SelingerExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectPlannerStrategy(session => new SelectJoinOperator(classicOf(session)))
     // After it, because it begins the pass; Spark's strategies read sizes when both have been asked.
     extensions.injectPlannerStrategy(_ => new ShareEstimates.ForStrategies)
+    // Each time adaptive execution has planned, with all shuffles there, and before it begins stages.
+    extensions.injectQueryStagePrepRule(session => new AwaitBuildSide(classicOf(session)))
   }
 
   // Extensions are applied on the server, where every session is a classic one.

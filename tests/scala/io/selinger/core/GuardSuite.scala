@@ -206,6 +206,39 @@ class GuardSuite extends AnyFunSuite with SharedSession {
     assert(fixed(plan).size == 1)
   }
 
+  // ---- rules on physical plans --------------------------------------------------------------
+
+  private def linked(): (LogicalPlan, SparkPlan) = {
+    val root = freshPlan()
+    val plan = physical(root)
+    plan.setLogicalLink(root)
+    (root, plan)
+  }
+
+  test("a preparation fires, but not in mode off, switched off or advising") {
+    val (_, plan) = linked()
+    val other = physical(this.plan)
+    def result(switches: Switches) = preparationOf(switches)(_ => other)(plan)
+    assert(result(FixedSwitches()) eq other)
+    assert(result(FixedSwitches(mode = Mode.Off)) eq plan)
+    assert(result(FixedSwitches(isEnabled = false)) eq plan)
+    assert(result(FixedSwitches(mode = Mode.Advise)) eq plan)
+  }
+
+  errors.foreach { case (name, raise) =>
+    test(s"a preparation does not fire on $name of its own: the plan goes on (RULE_FAILED)") {
+      val (root, plan) = linked()
+      assert(preparationOf(FixedSwitches())(_ => raise())(plan) eq plan)
+      assertFailed(root, Reason.RuleFailed, "boom")
+    }
+  }
+
+  test("a preparation does not fire with another output (INVALID_RESULT)") {
+    val (root, plan) = linked()
+    assert(preparationOf(FixedSwitches())(_ => physical(otherOutput))(plan) eq plan)
+    assertFailed(root, Reason.InvalidResult, "output changed")
+  }
+
   // ---- whole queries ------------------------------------------------------------------------
 
   private val query = "SELECT a.id, b.id FROM range(20) a JOIN range(10, 30) b ON a.id = b.id"
@@ -214,6 +247,7 @@ class GuardSuite extends AnyFunSuite with SharedSession {
     val switches = FixedSwitches()
     extensions.injectOptimizerRule(_ => ruleOf(switches)(_ => error()))
     extensions.injectPlannerStrategy(_ => strategyOf(switches, concerned = _ => true)(_ => error()))
+    extensions.injectQueryStagePrepRule(_ => preparationOf(switches)(_ => error()))
   }
 
   errors.foreach { case (name, raise) =>
@@ -244,6 +278,11 @@ object GuardSuite {
   private def ruleOf(switches: Switches)(body: LogicalPlan => LogicalPlan): GuardedRule =
     new GuardedRule(rule, switches) {
       override protected def rewrite(plan: LogicalPlan): LogicalPlan = body(plan)
+    }
+
+  private def preparationOf(switches: Switches)(body: SparkPlan => SparkPlan): GuardedPreparation =
+    new GuardedPreparation(rule, switches) {
+      override protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan = body(plan)
     }
 
   private def strategyOf(

@@ -1,6 +1,7 @@
 package io.selinger.core
 
-import io.selinger.testing.SharedSession
+import io.selinger.testing.{SharedSession, Tables}
+import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{Average, Sum}
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -92,5 +93,29 @@ class RaisedErrorsSuite extends AnyFunSuite with SharedSession {
     )
     assert(!late(average(100.0, DecimalType(11, 6))))
     assert(late(average(10.0, DecimalType(11, 6))) && late(average(100.0, DecimalType(10, 6))))
+  }
+
+  test("running a plan may raise errors unless its operators and sources are known not to") {
+    Tables.register(spark)
+    def ofQuery(text: String) = spark.sql(text).queryExecution.optimizedPlan
+    Seq(
+      "SELECT k, count(*), max(big), min(s) FROM facts WHERE id < 5 AND s LIKE 'a%' GROUP BY k",
+      "SELECT DISTINCT a.k FROM facts a JOIN dims b ON a.k = b.k UNION ALL SELECT k FROM nulls"
+    ).foreach(text => assert(!mayRaise(ofQuery(text)), text))
+    Seq(
+      "SELECT k, count(*) FILTER (WHERE 1 / id > 0) FROM facts GROUP BY k",
+      "SELECT k, sum(CAST(s AS DECIMAL(7, 2))) FROM facts GROUP BY k",
+      "SELECT k, max(1 / id) FROM facts GROUP BY k",
+      "SELECT k FROM facts WHERE CAST(s AS INT) > 1",
+      "SELECT id, explode(sequence(id, 5)) FROM facts"
+    ).foreach(text => assert(mayRaise(ofQuery(text)), text))
+    val numbers = spark.range(5).as[Long](Encoders.scalaLong)
+    val byUserCode = numbers.filter((id: Long) => 10 / id > 2)
+    assert(mayRaise(byUserCode.queryExecution.optimizedPlan))
+    withFolder { folder =>
+      val path = folder.resolve("text").toString
+      spark.range(3).write.json(path)
+      assert(mayRaise(spark.read.json(path).queryExecution.optimizedPlan))
+    }
   }
 }

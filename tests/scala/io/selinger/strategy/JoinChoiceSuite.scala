@@ -1,6 +1,6 @@
 package io.selinger.strategy
 
-import io.selinger.core.Reason
+import io.selinger.core.{Origin, Reason}
 import io.selinger.cost.{Cluster, JoinCost}
 import io.selinger.strategy.JoinOperator._
 import io.selinger.testing.JoinInputs
@@ -21,6 +21,7 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     shuffledBuilds = bothSides,
     sortable = true,
     broadcastLimitBytes = Some(64 * mib),
+    countedLimitBytes = Some(256 * mib),
     totalLimitBytes = 512 * mib,
     hashMemoryShare = 0.4,
     hashMemoryMargin = 1.5,
@@ -106,6 +107,22 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       choose(huge, side(4e5, promisedBytes = promised)).exists(_._1 == BroadcastHash(BuildRight))
     assert(fires(promised = 0))
     assert(!fires(promised = limits.totalLimitBytes - mib))
+  }
+
+  test("counted rows may fill what is left for surprises, and no more") {
+    def fires(rows: Double, origin: Origin, limits: JoinLimits = limits) = {
+      val table = side(rows)
+      val counted = table.copy(estimate =
+        table.estimate.copy(rows = table.estimate.rows.copy(origin = origin))
+      )
+      choose(huge, counted, limits).exists(_._1 == BroadcastHash(BuildRight))
+    }
+    val rows = 128 * mib / side(1).tableBytes(1)
+    assert(fires(rows, Origin.Measured) && fires(rows, Origin.Exact))
+    assert(!fires(rows, Origin.Derived) && !fires(rows, Origin.Sampled))
+    assert(!fires(rows * 2.1, Origin.Measured))
+    assert(!fires(rows, Origin.Measured, limits.copy(countedLimitBytes = Some(64 * mib))))
+    assert(!fires(rows, Origin.Measured, limits.copy(totalLimitBytes = 100 * mib)))
   }
 
   test("a table of up to 10 MiB is broadcast whatever has been promised") {

@@ -10,7 +10,15 @@ final class RandomQueries(seed: Long) {
   private def chance(share: Double): Boolean = random.nextDouble() < share
 
   private val sources =
-    Seq("facts WHERE id < 250", "dims", "dupes WHERE id < 40", "nothing", "nulls")
+    Seq(
+      "facts WHERE id < 250",
+      "dims",
+      "dupes WHERE id < 40",
+      "nothing",
+      "nulls",
+      // Any number of rows is possible, so it is measured before it is broadcast.
+      "facts LATERAL VIEW explode(array_repeat(1, cast(id % 3 as int))) AS times WHERE id < 120"
+    )
   private val keys = Seq("k", "big", "s", "d", "amount", "day", "at", "flag")
 
   private def table(i: Int): String =

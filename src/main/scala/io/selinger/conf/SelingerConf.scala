@@ -195,9 +195,9 @@ object SelingerConf {
       0L,
       "Largest build side to broadcast, as the memory that its hash table needs. 0: a 128th of " +
         "the smaller of driver and executor heap, at most 256 MiB. What would be surprising to " +
-        "exceed may be four times as large. If " +
-        "spark.sql.autoBroadcastJoinThreshold is set, it is the limit instead; -1 there means " +
-        "that nothing is broadcast without a hint."
+        "exceed may be four times as large, and so may a table whose rows have been counted, up to " +
+        "256 MiB. If spark.sql.autoBroadcastJoinThreshold is set, it is the limit instead; -1 " +
+        "there means that nothing is broadcast without a hint."
     ),
     "joins",
     "bytes"
@@ -383,6 +383,14 @@ object SelingerConf {
       "memory and the time that it takes."
   )
 
+  val AWAIT_BUILD_SIDE: RuleInfo = RuleInfo(
+    "awaitBuildSide",
+    "adaptive",
+    "injectQueryStagePrepRule",
+    "Shuffles the side of a join that may turn out small enough to be broadcast first, and the " +
+      "other only when that is known."
+  )
+
   val REORDER_JOINS: RuleInfo = RuleInfo(
     "reorderJoins",
     "logical",
@@ -405,6 +413,7 @@ object SelingerConf {
     USE_IMPORTED_STATISTICS,
     REORDER_JOINS,
     SELECT_JOIN_OPERATOR,
+    AWAIT_BUILD_SIDE,
     SHARE_ESTIMATES
   )
 

@@ -150,3 +150,22 @@ abstract class GuardedStrategy(val info: RuleInfo, switches: Switches) extends S
       s"the output changed from ${node.output} to ${physical.output}"
     }
 }
+
+/** A rule on physical plans behind the guard, which Spark applies each time it has planned a query. */
+abstract class GuardedPreparation(val info: RuleInfo, switches: Switches) extends Rule[SparkPlan] {
+
+  override val ruleName: String = s"io.selinger.${info.id}"
+
+  /** Returns the input object itself where nothing changes. */
+  protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan
+
+  final override def apply(plan: SparkPlan): SparkPlan = plan.logicalLink match {
+    case Some(root) => Guard.run(info, switches, root, plan)(problemOf(plan))(prepare(plan, _))
+    case None => plan
+  }
+
+  private def problemOf(before: SparkPlan)(after: SparkPlan): Option[String] =
+    Option.when(after.output.map(_.exprId) != before.output.map(_.exprId)) {
+      s"the output changed from ${before.output} to ${after.output}"
+    }
+}

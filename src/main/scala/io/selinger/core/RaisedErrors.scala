@@ -4,6 +4,10 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, QueryStageExec}
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.types._
 
 /**
@@ -87,6 +91,49 @@ object RaisedErrors {
       case _ => None
     }
   }
+
+  /**
+   * Whether running `plan` can raise an error that depends on its rows. A list of operators and sources
+   * that are known not to: user code, and files of text, can.
+   */
+  def mayRaise(plan: LogicalPlan): Boolean = plan match {
+    case stage: LogicalQueryStage if stage.physicalPlan.isInstanceOf[QueryStageExec] => false
+    case stage: LogicalQueryStage => mayRaise(stage.logicalPlan)
+    case _: LocalRelation | _: Range | _: OneRowRelation | _: InMemoryRelation => false
+    case LogicalRelation(files: HadoopFsRelation, _, _, _, _) =>
+      files.fileFormat match {
+        case _: ParquetFileFormat | _: OrcFileFormat => false
+        case _ => true
+      }
+    case _: Project | _: Filter | _: Join | _: Aggregate | _: Union | _: Distinct | _: Expand |
+        _: RepartitionOperation | _: GlobalLimit | _: LocalLimit =>
+      plan.expressions.exists(expression => !isSafe(withoutFilters(computed(expression)))) ||
+      plan.children.exists(mayRaise)
+    case _ => true
+  }
+
+  /** Spark's runtime filters raise no errors of their own. */
+  private def withoutFilters(expression: Expression): Expression = expression.transform {
+    case _: DynamicPruning | _: BloomFilterMightContain => Literal.TrueLiteral
+  }
+
+  /** Without aggregates that cannot raise an error. */
+  private def computed(expression: Expression): Expression = expression.transform {
+    case decimal @ OfUnscaled() if aggregatesOf(decimal).forall(hasSafeInputs) =>
+      AttributeReference("result", decimal.dataType)()
+    case aggregate @ Aggregated(_: Count | _: Min | _: Max)
+        if aggregatesOf(aggregate).forall(hasSafeInputs) =>
+      AttributeReference("result", aggregate.dataType)()
+  }
+
+  private def aggregatesOf(expression: Expression): Seq[AggregateExpression] =
+    expression.collect { case aggregate: AggregateExpression => aggregate }
+
+  private def hasSafeInputs(aggregate: AggregateExpression): Boolean =
+    aggregate.filter.forall(isSafe) && aggregate.aggregateFunction.children.forall {
+      case UnscaledValue(value) => isSafe(value)
+      case input => isSafe(input)
+    }
 
   /**
    * Whether a column of `plan` is computed by what can raise an error, just before something uses

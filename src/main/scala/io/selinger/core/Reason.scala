@@ -55,6 +55,16 @@ object Reason {
         "BROADCAST_STAGE_RUNNING",
         "one side has already been broadcast, so Spark keeps the join"
       )
+  case object BuildSideAwaited
+      extends Reason(
+        "BUILD_SIDE_AWAITED",
+        "one side may turn out small enough to be broadcast, so the other is not shuffled before that is known"
+      )
+  case object NoSmallSide
+      extends Reason(
+        "NO_SMALL_SIDE",
+        "with the rows that are expected, broadcasting a side would not be safe or not be cheapest, so both are shuffled at once"
+      )
   case object StreamingPlan extends Reason("STREAMING_PLAN", "streaming plans are left to Spark")
   case object NullAwareAntiJoin
       extends Reason("NULL_AWARE_ANTI_JOIN", "NOT IN needs Spark's null-aware operator")
@@ -197,6 +207,8 @@ object Reason {
     HintObeyed,
     UserThreshold,
     BroadcastStage,
+    BuildSideAwaited,
+    NoSmallSide,
     StreamingPlan,
     NullAwareAntiJoin,
     NoStatistics,

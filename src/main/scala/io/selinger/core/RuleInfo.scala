@@ -4,7 +4,7 @@ package io.selinger.core
  * A rule as users meet it: in confs, `selinger_rules()`, explain and the documentation.
  *
  * @param id class name in lowerCamel; `spark.selinger.<id>.enabled` is its switch
- * @param kind `statistics`, `logical` or `strategy`
+ * @param kind `statistics`, `logical`, `strategy` or `adaptive`
  * @param hook where Spark calls it
  * @param description what it does for the user, one sentence
  */

@@ -43,6 +43,15 @@ object JoinSettings {
         }
     }
 
+  /**
+   * Largest hash table to broadcast whose rows have been counted: it needs no room for surprises. The
+   * user's own limits stay as they are.
+   */
+  def countedLimit(phase: Phase, cluster: Cluster): Option[Double] =
+    if (userThreshold(phase).isDefined || SelingerConf.BROADCAST_MAX_BYTES.value != 0) {
+      broadcastLimit(phase, cluster)
+    } else Some(math.min(cluster.smallerHeapBytes / heapShare * surpriseFactor, most))
+
   /** Whether the user asked for sort-merge joins in so many words. */
   def sortMergeDemanded: Boolean = {
     val conf = SQLConf.get

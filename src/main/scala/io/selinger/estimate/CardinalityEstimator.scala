@@ -14,15 +14,28 @@ import org.apache.spark.sql.catalyst.plans.logical._
  *
  * @param leaf statistics of a leaf under the predicates directly above it, and those predicates
  *   that the answer has already taken into account
+ * @param unfinished a leaf that stands for a plan, with what is known of the rows of that plan
  */
 final class CardinalityEstimator(
-    leaf: (LeafNode, Seq[Expression]) => Option[(PlanEstimate, Seq[Expression])]
+    leaf: (LeafNode, Seq[Expression]) => Option[(PlanEstimate, Seq[Expression])],
+    unfinished: LeafNode => Option[PlanEstimate] = _ => None
 ) {
 
   def estimate(plan: LogicalPlan): Option[PlanEstimate] =
     PlanningPass.current.memo[Option[PlanEstimate]](plan)(compute(plan))
 
+  /** Unlike a relation's, the rows of a plan are not independent of its columns. */
+  private object Unfinished {
+    def unapply(plan: LogicalPlan): Option[PlanEstimate] = plan match {
+      case source: LeafNode => unfinished(source)
+      case _ => None
+    }
+  }
+
   private def compute(plan: LogicalPlan): Option[PlanEstimate] = plan match {
+    case Unfinished(known) => Some(known)
+    case Filter(condition, Unfinished(known)) =>
+      Some(Selectivity.filter(known, Selectivity.conjuncts(condition)))
     case Filter(condition, source: LeafNode) =>
       val predicates = Selectivity.conjuncts(condition)
       leaf(source, predicates).map { case (input, applied) =>

@@ -1,9 +1,11 @@
 package io.selinger.estimate
 
+import io.selinger.stats.QueryStages
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression, ExpressionSet}
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
-import org.apache.spark.sql.catalyst.plans.logical.Join
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
 /**
  * A join as estimates see it: what it compares, whatever plan stands for its sides.
@@ -39,11 +41,19 @@ object EquiJoin {
       join.joinType,
       keys,
       other,
-      leftUnique = areUnique(join.left.distinctKeys, keys.map(_.left)),
-      rightUnique = areUnique(join.right.distinctKeys, keys.map(_.right)),
+      leftUnique = areUnique(uniqueKeys(join.left), keys.map(_.left)),
+      rightUnique = areUnique(uniqueKeys(join.right), keys.map(_.right)),
       join.left.outputSet,
       join.right.outputSet
     )
+  }
+
+  /** Spark's knowledge of them ends at query stages, which have the rows of the plans that they run. */
+  private def uniqueKeys(plan: LogicalPlan): Set[ExpressionSet] = {
+    val written = if (QueryStages.begun(plan)) {
+      plan.transform { case stage: LogicalQueryStage => stage.logicalPlan }
+    } else plan
+    written.distinctKeys
   }
 
   /** Whether no two rows have the same values of `columns`, given sets of which that is known. */

@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 object LeafStatistics {
 
   /** The estimator over these leaves. */
-  val estimator: CardinalityEstimator = new CardinalityEstimator(of)
+  val estimator: CardinalityEstimator = new CardinalityEstimator(of, unfinished)
 
   /**
    * These plans in the order in which to estimate them: all share the time that there is for samples,
@@ -64,16 +64,20 @@ object LeafStatistics {
   /** A finished stage has been counted; its columns are those of the plan that it ran. */
   private def stageEstimate(stage: LogicalQueryStage): Option[PlanEstimate] = {
     val planned = estimator.estimate(stage.logicalPlan)
-    QueryStages.measured(stage) match {
-      case Some(measured) =>
-        val columns = planned.map(_.columns).getOrElse(Map.empty[ExprId, ColumnStatistics])
-        Some(
-          PlanEstimate
-            .exactly(measured.rows, Origin.Measured, columns)
-            .copy(measuredRowBytes = measured.rowBytes)
-        )
-      case None => QueryStages.atMost(stage).fold(planned)(most => Some(within(planned, most)))
+    QueryStages.measured(stage).map { measured =>
+      val columns = planned.map(_.columns).getOrElse(Map.empty[ExprId, ColumnStatistics])
+      PlanEstimate
+        .exactly(measured.rows, Origin.Measured, columns)
+        .copy(measuredRowBytes = measured.rowBytes)
     }
+  }
+
+  /** A stage that runs, or whose operators have run in part, is known as the plan that it runs. */
+  private def unfinished(leaf: LeafNode): Option[PlanEstimate] = leaf match {
+    case stage: LogicalQueryStage if QueryStages.measured(stage).isEmpty =>
+      val planned = estimator.estimate(stage.logicalPlan)
+      QueryStages.atMost(stage).fold(planned)(most => Some(within(planned, most)))
+    case _ => None
   }
 
   /** What was planned for operators whose input has been counted meanwhile. */

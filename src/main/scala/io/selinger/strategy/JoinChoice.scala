@@ -1,6 +1,6 @@
 package io.selinger.strategy
 
-import io.selinger.core.Reason
+import io.selinger.core.{Origin, Reason}
 import io.selinger.cost.{Cluster, HashTable, JoinCost, JoinSettings, JoinSide}
 import io.selinger.estimate.PlanEstimate
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
@@ -58,6 +58,9 @@ final case class JoinInput(
 
   def side: JoinSide = JoinSide(estimate.rows.value, rowBytes, shuffleExists, singleKey)
 
+  def isCounted: Boolean =
+    estimate.rows.origin == Origin.Measured || estimate.rows.origin == Origin.Exact
+
   def tableBytes(rows: Double): Double = HashTable.bytes(rows, rowBytes, keyBytes, numericKey)
 
   /** Of the hash table that the largest task of a shuffled join builds. */
@@ -68,6 +71,7 @@ final case class JoinInput(
  * What the query, its user and Spark's operators allow.
  *
  * @param broadcastLimitBytes of one build side; none where the user forbids broadcasts
+ * @param countedLimitBytes the same where its rows have been counted
  * @param minGain share of the cost of Spark's operator that another one must save
  * @param totalLimitBytes of all broadcasts of the query
  */
@@ -76,6 +80,7 @@ final case class JoinLimits(
     shuffledBuilds: Set[BuildSide],
     sortable: Boolean,
     broadcastLimitBytes: Option[Double],
+    countedLimitBytes: Option[Double],
     totalLimitBytes: Double,
     hashMemoryShare: Double,
     hashMemoryMargin: Double,
@@ -196,7 +201,8 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
     limits.broadcastLimitBytes.exists { limit =>
       val expected = build.tableBytes(build.estimate.rows.value)
       val feared = build.tableBytes(build.estimate.high)
-      val fits = build.widthIsKnown && expected <= limit &&
+      val most = if (build.isCounted) limits.countedLimitBytes.getOrElse(limit) else limit
+      val fits = build.widthIsKnown && expected <= most &&
         feared <= limit * JoinSettings.surpriseFactor &&
         (feared <= smallBytes || build.promisedBytes + feared <= limits.totalLimitBytes)
       build.estimate.rows.value <= mostBroadcastRows &&

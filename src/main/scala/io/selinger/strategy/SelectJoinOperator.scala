@@ -2,29 +2,19 @@ package io.selinger.strategy
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core._
-import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
-import io.selinger.estimate.{JoinEstimator, JoinKeys, LeafStatistics, PlanEstimate, RowSize}
+import io.selinger.cost.{Cluster, HashTable, JoinSettings}
+import io.selinger.estimate.{LeafStatistics, RowSize}
 import io.selinger.stats.{KeyColumns, QueryStages}
-import io.selinger.strategy.JoinChoice.{Candidate, Choice, GroupsAbove}
-import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
-import org.apache.spark.sql.catalyst.optimizer.{
-  BuildLeft,
-  BuildRight,
-  BuildSide,
-  JoinSelectionHelper
-}
-import org.apache.spark.sql.catalyst.planning.{
-  ExtractEquiJoinKeys,
-  ExtractSingleColumnNullAwareAntiJoin
-}
-import org.apache.spark.sql.catalyst.plans.{FullOuter, LeftExistence}
+import io.selinger.strategy.JoinChoice.Candidate
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
+import org.apache.spark.sql.catalyst.planning.ExtractSingleColumnNullAwareAntiJoin
+import org.apache.spark.sql.catalyst.plans.LeftExistence
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.LongType
 
 /**
  * Chooses the operator of a join by the memory that it needs and the time that it takes, where Spark
@@ -65,8 +55,7 @@ import org.apache.spark.sql.types.LongType
  * et al., Access Path Selection in a Relational Database Management System, SIGMOD 1979.
  */
 final class SelectJoinOperator(session: SparkSession)
-    extends GuardedStrategy(SelingerConf.SELECT_JOIN_OPERATOR, SelingerConf.switches)
-    with JoinSelectionHelper {
+    extends GuardedStrategy(SelingerConf.SELECT_JOIN_OPERATOR, SelingerConf.switches) {
   import SelectJoinOperator._
 
   override protected def concerns(plan: LogicalPlan): Boolean = plan.isInstanceOf[Join]
@@ -74,6 +63,7 @@ final class SelectJoinOperator(session: SparkSession)
   /** What earlier stages of this query have broadcast takes part of its total. */
   override protected def begin(root: LogicalPlan): Unit = {
     KeyColumns.note(root)
+    AwaitBuildSide.noteSubqueries(root)
     root.foreach(prepare)
   }
 
@@ -83,12 +73,19 @@ final class SelectJoinOperator(session: SparkSession)
         PlanningPass.current.note(join, columns)
       }
     case stage: LogicalQueryStage if QueryStages.isBroadcast(stage) =>
-      PlanningPass.current.promise(
-        stage.logicalPlan.semanticHash(),
-        stage.stats.sizeInBytes.toDouble
-      )
+      PlanningPass.current.promise(stage.logicalPlan.semanticHash(), broadcastBytes(stage))
     case _ => ()
   }
+
+  /**
+   * What the rows of a broadcast take, as it was reckoned before it ran. Spark's own number counts
+   * whole memory pages, 64 MB for ten rows, and is a product of file sizes while the stage runs.
+   */
+  private def broadcastBytes(stage: LogicalQueryStage): Double =
+    LeafStatistics.estimator.estimate(stage).fold(0.0) { estimate =>
+      val rowBytes = RowSize.of(stage.output, estimate.columns)
+      HashTable.bytes(estimate.rows.value, rowBytes, keyBytes = 0.0, numericKey = true)
+    }
 
   override protected def choose(plan: LogicalPlan, mode: Mode): Seq[SparkPlan] = plan match {
     case join: Join =>
@@ -101,45 +98,35 @@ final class SelectJoinOperator(session: SparkSession)
   }
 
   private def decide(join: Join, phase: Phase, mode: Mode): Seq[SparkPlan] =
-    inputs(join) match {
+    JoinProblem.of(join, phase, Cluster.of(session)) match {
       case None => decline(join, phase, Reason.NoStatistics)
-      case Some((left, right)) =>
+      case Some(problem) =>
         val stockPlans = planned(join)
         val stock = stockPlans.headOption.flatMap(operatorOf)
-        val cluster = Cluster.of(session)
         if (JoinSettings.userThreshold(phase).exists(_ >= 0) && stock.exists(isBroadcast)) {
           decline(join, phase, Reason.UserThreshold)
         } else {
-          val limits = limitsOf(join, phase, cluster)
-          val cost = new JoinCost(cluster, SelingerConf.CBO_WEIGHT.value)
-          val chooser = new JoinChoice(cluster, cost, limits)
-          val choice =
-            if (equalities(join).isEmpty) chooser.nestedLoop(left, right)
-            else {
-              val pairs = pairsOf(join, left, right)
-              chooser.equiJoin(left, right, stock, pairs, groupsAbove(join, left, right))
-            }
-          val evidence = evidenceOf(left, right, limits, choice)
+          val choice = problem.choice(stock)
+          val evidence = problem.evidence(choice)
           choice.best match {
-            case None if equalities(join).isEmpty =>
+            case None if !problem.hasEqualities =>
               decline(join, phase, Reason.NestedLoopTooLarge, evidence)
             case None => decline(join, phase, Reason.NothingFits, evidence)
-            case Some(best) =>
-              act(join, phase, mode, best, stock, stockPlans, evidence, (left, right))
+            case Some(best) => act(problem, phase, mode, best, stock, stockPlans, evidence)
           }
         }
     }
 
   private def act(
-      join: Join,
+      problem: JoinProblem,
       phase: Phase,
       mode: Mode,
       best: Candidate,
       stock: Option[JoinOperator],
       stockPlans: Seq[SparkPlan],
-      evidence: Seq[Evidence],
-      inputs: (JoinInput, JoinInput)
+      evidence: Seq[Evidence]
   ): Seq[SparkPlan] = {
+    val join = problem.join
     val same = stock.contains(best.operator)
     val plans = if (same) stockPlans else planned(join.copy(hint = hintFor(best.operator)))
     if (!plans.headOption.flatMap(operatorOf).contains(best.operator)) {
@@ -147,7 +134,7 @@ final class SelectJoinOperator(session: SparkSession)
     } else if (!same && errorsDependOnOperator(join)) {
       decline(join, phase, Reason.MayRaise, evidence)
     } else {
-      promise(join, best.operator, inputs)
+      promise(problem, best.operator)
       val outcome =
         if (same) Outcome.Same else if (mode == Mode.On) Outcome.Changed else Outcome.Advised
       val decision = Decision(
@@ -205,104 +192,11 @@ final class SelectJoinOperator(session: SparkSession)
   /** What Spark's own strategy makes of a join. */
   private def planned(join: Join): Seq[SparkPlan] = session.sessionState.planner.JoinSelection(join)
 
-  private def inputs(join: Join): Option[(JoinInput, JoinInput)] = {
-    val (leftKeys, rightKeys) = equalities(join).unzip
-    val estimator = LeafStatistics.estimator
-    for (left <- estimator.estimate(join.left); right <- estimator.estimate(join.right))
-      yield {
-        val leftShuffle = QueryStages.shuffleBy(join.left, leftKeys)
-        val rightShuffle = QueryStages.shuffleBy(join.right, rightKeys)
-        (
-          input(join.left, left, leftKeys, leftShuffle, rightShuffle),
-          input(join.right, right, rightKeys, rightShuffle, leftShuffle)
-        )
-      }
-  }
-
-  private def pairsOf(join: Join, left: JoinInput, right: JoinInput): Double = {
-    val (leftKeys, rightKeys) = equalities(join).unzip
-    JoinEstimator.pairs(JoinKeys.pairs(leftKeys, rightKeys), left.estimate, right.estimate)
-  }
-
-  /**
-   * The groups of an aggregation above that rows sorted by the join's key would come clustered by:
-   * it groups by the key, or by columns of a side that has about one row a key.
-   */
-  private def groupsAbove(join: Join, left: JoinInput, right: JoinInput): GroupsAbove =
-    PlanningPass.current.noted[AttributeSet](join).fold(GroupsAbove.none) { columns =>
-      val (leftKeys, rightKeys) = equalities(join).unzip
-      val byKey = (leftKeys ++ rightKeys).exists(_.references.subsetOf(columns))
-      val dimension = Seq((join.left, left, leftKeys), (join.right, right, rightKeys)).collect {
-        case (plan, side, keys) if nearlyUnique(side.estimate, keys) => (plan.outputSet, side)
-      }
-      val grouped = dimension.filter { case (output, _) =>
-        byKey || columns.exists(output.contains)
-      }
-      grouped.map(_._2.estimate.rows.value).maxOption.fold(GroupsAbove.none) { groups =>
-        val width = RowSize.of(columns.toSeq, left.estimate.columns ++ right.estimate.columns)
-        val bytes = groups * (width + groupOverhead)
-        GroupsAbove(bytes, bytes / math.max(1, SQLConf.get.numShufflePartitions))
-      }
-    }
-
-  private def input(
-      plan: LogicalPlan,
-      estimate: PlanEstimate,
-      keys: Seq[Expression],
-      shuffle: Option[ShuffleQueryStageExec],
-      other: Option[ShuffleQueryStageExec]
-  ): JoinInput = {
-    val packed = if (keys.isEmpty) Nil else HashJoin.rewriteKeyExpr(keys)
-    val target = SQLConf.get.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)
-    val share = shuffle
-      .flatMap(QueryStages.largestTaskShare(_, other, target))
-      .map(share => math.min(1.0, share * compressionSkew))
-    JoinInput(
-      estimate,
-      estimate.rowBytes(plan.output),
-      estimate.widthIsKnown(plan.output),
-      RowSize.ofTypes(packed.map(_.dataType)),
-      packed.map(_.dataType) == Seq(LongType),
-      shuffle.isDefined || groupedBy(plan, keys),
-      keys.size == 1 && packed.map(_.dataType) == Seq(LongType),
-      PlanningPass.current.promisedBeside(plan.semanticHash()),
-      share.getOrElse(1.0)
-    )
-  }
-
-  private def limitsOf(join: Join, phase: Phase, cluster: Cluster): JoinLimits = {
-    def builds(left: Boolean, right: Boolean): Set[BuildSide] =
-      (if (left) Set[BuildSide](BuildLeft) else Set.empty) ++
-        (if (right) Set[BuildSide](BuildRight) else Set.empty)
-    val both = join.joinType == FullOuter && equalities(join).isEmpty
-    JoinLimits(
-      broadcastBuilds = builds(
-        (both || canBuildBroadcastLeft(join.joinType)) && !hintToNotBroadcastLeft(join.hint),
-        (both || canBuildBroadcastRight(join.joinType)) && !hintToNotBroadcastRight(join.hint)
-      ),
-      shuffledBuilds =
-        if (JoinSettings.sortMergeDemanded) Set.empty
-        else
-          builds(
-            canBuildShuffledHashJoinLeft(join.joinType),
-            canBuildShuffledHashJoinRight(join.joinType)
-          ),
-      sortable = true,
-      broadcastLimitBytes = JoinSettings.broadcastLimit(phase, cluster),
-      totalLimitBytes = SelingerConf.BROADCAST_TOTAL_SHARE.value * cluster.smallerHeapBytes,
-      hashMemoryShare = SelingerConf.HASH_MEMORY_SHARE.value,
-      hashMemoryMargin = SelingerConf.HASH_MEMORY_MARGIN.value,
-      minGain = SelingerConf.JOIN_MIN_GAIN.value
-    )
-  }
-
-  private def promise(
-      join: Join,
-      operator: JoinOperator,
-      inputs: (JoinInput, JoinInput)
-  ): Unit = {
+  private def promise(problem: JoinProblem, operator: JoinOperator): Unit = {
     def hold(build: BuildSide): Unit = {
-      val (plan, side) = if (build == BuildLeft) (join.left, inputs._1) else (join.right, inputs._2)
+      val (plan, side) =
+        if (build == BuildLeft) (problem.join.left, problem.left)
+        else (problem.join.right, problem.right)
       PlanningPass.current.promise(plan.semanticHash(), side.tableBytes(side.estimate.rows.value))
     }
     operator match {
@@ -320,19 +214,14 @@ object SelectJoinOperator {
     Precondition(Reason.BroadcastStage)(join =>
       !QueryStages.isBroadcast(join.left) && !QueryStages.isBroadcast(join.right)
     ),
-    Precondition(Reason.HintObeyed)(join =>
-      (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy).forall(isPlanners)
-    ),
+    Precondition(Reason.HintObeyed)(!isHinted(_)),
     Precondition(Reason.NullAwareAntiJoin)(join =>
       ExtractSingleColumnNullAwareAntiJoin.unapply(join).isEmpty
     )
   )
 
-  // Pointers and aggregation buffers beside the key of a group.
-  private val groupOverhead = 40.0
-
   /** Which of several partners such a join meets first depends on its operator. */
-  private def errorsDependOnOperator(join: Join): Boolean = {
+  private[strategy] def errorsDependOnOperator(join: Join): Boolean = {
     val stopsEarly = join.joinType match {
       case LeftExistence(_) => true
       case _ => false
@@ -341,31 +230,12 @@ object SelectJoinOperator {
     RaisedErrors.areLate(join.left) || RaisedErrors.areLate(join.right)
   }
 
-  private def nearlyUnique(side: PlanEstimate, keys: Seq[Expression]): Boolean =
-    keys.exists(key => side.distinct(key).exists(_ >= 0.9 * side.rows.value))
-
-  // Partition sizes are known compressed, and a partition of one repeated key compresses better
-  // than the others: it may hold this many times more rows than its bytes say.
-  private val compressionSkew = 2.0
+  private[strategy] def isHinted(join: Join): Boolean =
+    !(join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy).forall(isPlanners)
 
   /** Hints of adaptive execution forbid a broadcast or recommend; all others are the user's. */
   private def isPlanners(strategy: JoinStrategyHint): Boolean =
     AdaptiveHintsShim.hints.contains(strategy)
-
-  private def equalities(join: Join): Seq[(Expression, Expression)] = join match {
-    case ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, _, _, _) => leftKeys.zip(rightKeys)
-    case _ => Nil
-  }
-
-  /** Rows that an aggregate returns by the join's keys are partitioned by them already. */
-  private def groupedBy(plan: LogicalPlan, keys: Seq[Expression]): Boolean = plan match {
-    case aggregate: Aggregate if aggregate.groupingExpressions.nonEmpty =>
-      aggregate.groupingExpressions.size == keys.size &&
-      keys.forall(key => aggregate.groupingExpressions.exists(_.semanticEquals(key)))
-    case Filter(_, child) => groupedBy(child, keys)
-    case Project(_, child) => groupedBy(child, keys)
-    case _ => false
-  }
 
   private def operatorOf(plan: SparkPlan): Option[JoinOperator] = plan match {
     case join: BroadcastHashJoinExec => Some(JoinOperator.BroadcastHash(join.buildSide))
@@ -413,28 +283,5 @@ object SelectJoinOperator {
     case Reason.StockCheapEnough => SelingerConf.JOIN_MIN_GAIN.key
     case Reason.UserThreshold => SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key
     case _ => SelingerConf.SELECT_JOIN_OPERATOR.switch
-  }
-
-  private def evidenceOf(
-      left: JoinInput,
-      right: JoinInput,
-      limits: JoinLimits,
-      choice: Choice
-  ): Seq[Evidence] = {
-    def of(name: String, side: JoinInput) = Seq(
-      Evidence(s"$name rows", side.estimate.rows.value, "rows", side.estimate.rows.origin),
-      Evidence(s"$name rows at most", side.estimate.high, "rows", side.estimate.rows.origin),
-      Evidence(
-        s"$name hash table",
-        side.tableBytes(side.estimate.rows.value),
-        "bytes",
-        side.estimate.rows.origin.worse(if (side.widthIsKnown) Origin.Derived else Origin.Default)
-      )
-    )
-    of("left", left) ++ of("right", right) ++
-      limits.broadcastLimitBytes.map(Evidence("broadcast limit", _, "bytes", Origin.Exact)) ++
-      choice.candidates.map(c =>
-        Evidence(s"cost of ${c.operator.label}", c.seconds, "s", Origin.Derived)
-      )
   }
 }

@@ -1,0 +1,238 @@
+package io.selinger.strategy
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core._
+import io.selinger.cost.Cluster
+import io.selinger.exec.{AwaitRowsExec, AwaitedRound, AwaitedRowsExec}
+import io.selinger.stats.QueryStages
+import org.apache.spark.sql.catalyst.expressions.PlanExpression
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, ShuffleExchangeExec}
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+
+/**
+ * Shuffles the side of a join that may turn out small enough to be broadcast first, and the other side
+ * only when that is known: a broadcast then saves the other shuffle, where Spark has begun both.
+ *
+ * Fires at a join for which both sides are to be shuffled and neither has been, when (each line is a
+ * check below, in this order):
+ *   1. the plan is not a stream                          else STREAMING_PLAN
+ *   2. no join hint was given                            else HINT_OBEYED
+ *   3. the rows of both sides can be estimated           else NO_STATISTICS
+ *   4. with just the rows that are expected, one side
+ *      would be broadcast                                else NO_SMALL_SIDE
+ *   5. the other, and its keys, cannot raise errors,
+ *      nor would another operator                        else ERRORS_DEPEND_ON_PLAN
+ *   6. the side to wait for is not also asked for
+ *      elsewhere in the query                            else SHARED_SUBPLAN
+ *
+ * {{{
+ *   SELECT … FROM store_sales JOIN (store_returns JOIN reason …) ON ticket AND item
+ *   Before:  SortMergeJoin                     After:  SortMergeJoin
+ *            :- Sort +- Exchange                       :- Sort +- Exchange +- AwaitRows
+ *            :          +- store_sales                 :                      :- store_sales
+ *            :                                         :                      +- AwaitedRound
+ *            +- Sort +- Exchange                       +- Sort +- Exchange +- AwaitedRows
+ *                       +- returns ⋈ reason                                   +- returns ⋈ reason
+ *   and once the right side has run, with few rows: BroadcastHashJoin, store_sales not shuffled
+ * }}}
+ *
+ * Correct because: only the time at which a stage begins changes; rows pass as they are. Which operator
+ * joins them is decided as ever, by SelectJoinOperator with the rows measured. Adaptive execution ends a
+ * query early where a side is empty, and then never runs the other: so that one must not be able to
+ * raise errors. A round of waiting ends with the next stage of this query that finishes. One is sure to:
+ * what is waited for has not run, cannot be taken from elsewhere, and is itself never held up for good.
+ * Not done: sides that come partitioned by operators of their own; joins without a shuffle of each side.
+ * Cost: planning O(n). Loses where a side is larger than expected and tasks are idle meanwhile: at most
+ * the time of the other side's shuffle.
+ * Runs in injectQueryStagePrepRule, after Spark has put shuffles where joins need them, at each adaptive
+ * re-plan. A second run on its result changes nothing, as these shuffles are marked.
+ * Conf: spark.selinger.awaitBuildSide.enabled.  References: Kabra and DeWitt, Efficient Mid-Query
+ * Re-Optimization of Sub-Optimal Query Execution Plans, SIGMOD 1998.
+ */
+final class AwaitBuildSide(session: SparkSession)
+    extends GuardedPreparation(SelingerConf.AWAIT_BUILD_SIDE, SelingerConf.switches) {
+  import AwaitBuildSide._
+
+  override protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan =
+    // Without that rule nobody chooses a broadcast by the rows measured.
+    if (!SelingerConf.switches.enabled(SelingerConf.SELECT_JOIN_OPERATOR)) plan
+    else {
+      val shared = new Shared(plan)
+      plan.transformUp { case Shuffled(joined, join, left, right) =>
+        firstOf(join, left, right, shared) match {
+          case Some(Verdict(Right(first), evidence)) =>
+            val outcome = if (mode == Mode.On) Outcome.Changed else Outcome.Advised
+            record(join, outcome, Reason.BuildSideAwaited, Some(first), evidence)
+            if (first == BuildLeft) {
+              joined.withNewChildren(Seq(awaited(joined.left), awaiting(joined.right)))
+            } else joined.withNewChildren(Seq(awaiting(joined.left), awaited(joined.right)))
+          case Some(Verdict(Left(reason), evidence)) =>
+            record(join, Outcome.Declined, reason, None, evidence)
+            joined
+          case None => joined
+        }
+      }
+    }
+
+  /** The side to shuffle first, or why neither is; none where that is no longer the question. */
+  private def firstOf(join: Join, left: Side, right: Side, shared: Shared): Option[Verdict] =
+    if (isInSubquery(join) || left.hasBegun && right.hasBegun) None
+    else if (join.isStreaming) Some(Verdict(Left(Reason.StreamingPlan)))
+    else if (SelectJoinOperator.isHinted(join)) Some(Verdict(Left(Reason.HintObeyed)))
+    else {
+      // A broadcast is decided when the side has run: by the limits of that phase.
+      JoinProblem.of(join, Phase.Adaptive, Cluster.of(session)) match {
+        case None => Some(Verdict(Left(Reason.NoStatistics)))
+        case Some(problem) =>
+          val choice = problem.asExpected.choice(stock = None)
+          val evidence = problem.evidence(choice)
+          choice.best.map(_.operator) match {
+            case Some(JoinOperator.BroadcastHash(build)) =>
+              val (first, other) = if (build == BuildLeft) (left, right) else (right, left)
+              val waiting = if (build == BuildLeft) join.right else join.left
+              if (other.hasBegun) None
+              else if (
+                RaisedErrors.mayRaise(waiting) || other.keysMayRaise ||
+                SelectJoinOperator.errorsDependOnOperator(join)
+              ) {
+                Some(Verdict(Left(Reason.MayRaise), evidence))
+              } else if (shared(first)) Some(Verdict(Left(Reason.SharedSubplan), evidence))
+              else Some(Verdict(Right(build), evidence))
+            case _ => Some(Verdict(Left(Reason.NoSmallSide), evidence))
+          }
+      }
+    }
+
+  private def record(
+      join: Join,
+      outcome: Outcome,
+      reason: Reason,
+      first: Option[BuildSide],
+      evidence: Seq[Evidence]
+  ): Unit =
+    Decision.record(
+      join,
+      Decision(
+        rule = info.id,
+        node = NodeText.of(join),
+        key = NodeText.key(join),
+        outcome = outcome,
+        reason = reason,
+        phase = if (QueryStages.begun(join)) Phase.Adaptive else Phase.Static,
+        chosen =
+          first.map(side => if (side == BuildLeft) "left side first" else "right side first"),
+        stock = first.map(_ => "both sides at once"),
+        evidence = evidence,
+        setting = reason match {
+          case Reason.NoSmallSide => Some(SelingerConf.BROADCAST_MAX_BYTES.key)
+          case Reason.BuildSideAwaited => Some(info.switch)
+          // Nothing but another query would change it.
+          case _ => None
+        }
+      )
+    )
+}
+
+object AwaitBuildSide {
+
+  private final case class Verdict(
+      first: Either[Reason, BuildSide],
+      evidence: Seq[Evidence] = Nil
+  )
+
+  /** @param exchange a shuffle that has not begun; none where it runs */
+  private final case class Side(exchange: Option[ShuffleExchangeExec]) {
+    def hasBegun: Boolean = exchange.isEmpty
+
+    /** The shuffle evaluates them for all rows. */
+    def keysMayRaise: Boolean = exchange.map(_.outputPartitioning).exists {
+      case hashed: HashPartitioning => !hashed.expressions.forall(RaisedErrors.isSafe)
+      case _ => true
+    }
+  }
+
+  /** A join whose two sides are to be shuffled, or are being. */
+  private object Shuffled {
+    def unapply(plan: SparkPlan): Option[(ShuffledJoin, Join, Side, Side)] = plan match {
+      case joined: ShuffledJoin =>
+        for {
+          join <- joined.logicalLink.collect { case join: Join => join }
+          left <- sideOf(joined.left)
+          right <- sideOf(joined.right)
+        } yield (joined, join, left, right)
+      case _ => None
+    }
+
+    private def sideOf(plan: SparkPlan): Option[Side] = plan match {
+      case sort: SortExec => sideOf(sort.child)
+      case exchange: ShuffleExchangeExec =>
+        exchange.child match {
+          case _: AwaitRowsExec | _: AwaitedRowsExec => None
+          case _ => Option.when(exchange.shuffleOrigin == ENSURE_REQUIREMENTS)(Side(Some(exchange)))
+        }
+      case stage: ShuffleQueryStageExec if !stage.isMaterialized => Some(Side(None))
+      case _ => None
+    }
+  }
+
+  /** Its shuffle begins in a later round. */
+  private def awaiting(side: SparkPlan): SparkPlan =
+    onShuffle(side)(AwaitRowsExec(_, new AwaitedRound))
+
+  /** Its shuffle is one of its own. */
+  private def awaited(side: SparkPlan): SparkPlan =
+    onShuffle(side)(AwaitedRowsExec(_, new AwaitedRowsExec.Mark))
+
+  private def onShuffle(side: SparkPlan)(change: SparkPlan => SparkPlan): SparkPlan = side match {
+    case sort: SortExec => sort.withNewChildren(Seq(onShuffle(sort.child)(change)))
+    case exchange: ShuffleExchangeExec => exchange.withNewChildren(Seq(change(exchange.child)))
+    case running => running
+  }
+
+  /** Which shuffles Spark may compute once for several places of a query, as long as they stay alike. */
+  private final class Shared(plan: SparkPlan) {
+
+    private lazy val shuffles: Seq[SparkPlan] = shufflesOf(plan)
+
+    def apply(side: Side): Boolean =
+      side.exchange.exists(exchange => shuffles.count(_ == exchange.canonicalized) > 1)
+
+    private def shufflesOf(plan: SparkPlan): Seq[SparkPlan] = plan.flatMap { node =>
+      val own = node match {
+        case exchange: ShuffleExchangeExec => Seq(exchange.canonicalized)
+        case subquery: AdaptiveSparkPlanExec => shufflesOf(subquery.initialPlan)
+        case _ => Nil
+      }
+      own ++ node.subqueries.flatMap(shufflesOf)
+    }
+  }
+
+  private val subqueryTag = TreeNodeTag[Unit]("selinger.inSubquery")
+
+  private def subqueriesOf(plan: LogicalPlan): Seq[LogicalPlan] =
+    if (!plan.containsPattern(TreePattern.PLAN_EXPRESSION)) Nil
+    else {
+      plan.flatMap(_.expressions).flatMap(_.collect { case subquery: PlanExpression[_] =>
+        subquery.plan
+      }).collect { case subquery: LogicalPlan => subquery }
+    }
+
+  /**
+   * Notes joins of subqueries, before these are planned by themselves: what they and the query have
+   * in common, Spark computes once, and neither sees the other.
+   */
+  private[strategy] def noteSubqueries(root: LogicalPlan): Unit =
+    subqueriesOf(root).foreach(_.foreach {
+      case join: Join => join.setTagValue(subqueryTag, ())
+      case _ => ()
+    })
+
+  private def isInSubquery(join: Join): Boolean = join.getTagValue(subqueryTag).isDefined
+}

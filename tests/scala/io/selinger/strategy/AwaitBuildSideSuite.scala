@@ -1,0 +1,327 @@
+package io.selinger.strategy
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core._
+import io.selinger.exec.{AwaitRowsExec, AwaitedRound, AwaitedRowsExec}
+import io.selinger.testing.{Plans, SharedSession, Tables}
+import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.scalatest.Assertion
+import org.scalatest.Inspectors.forAll
+import org.scalatest.concurrent.TimeLimits.failAfter
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
+
+/** The rule `awaitBuildSide` on real plans. */
+class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
+
+  private val rule = SelingerConf.AWAIT_BUILD_SIDE
+
+  // Makes Spark believe that the small files of the tests are large: it then sorts and merges.
+  private val largeFiles = "spark.sql.sources.fileCompressionFactor" -> "1000000"
+  private val off = rule.switch -> "false"
+
+  // How long lists are is not known: ten elements are expected, and any number is possible.
+  private def listed(elements: Int) =
+    s"(SELECT k, tag FROM nested LATERAL VIEW explode(sequence(1, $elements)) t AS tag " +
+      "WHERE point.x = 1)"
+  private val few = listed(2)
+  private val many = listed(2000)
+  private val none = s"(SELECT * FROM $few WHERE tag > 100)"
+
+  // Holds what is expected of the lists, and not what there is of the long ones.
+  private val limit = SelingerConf.BROADCAST_MAX_BYTES.key -> "100000"
+
+  override protected def beforeEach(): Unit = {
+    super.beforeEach()
+    Tables.register(spark)
+  }
+
+  private def sql(text: String): DataFrame = spark.sql(text)
+
+  private def decisionOf(df: DataFrame): Decision = Plans.decisions(df, rule.id) match {
+    case Seq(decision) => decision
+    case others => fail(s"expected one decision, got $others\n${Plans.execution(df).executedPlan}")
+  }
+
+  private def initialOf(df: DataFrame): SparkPlan = Plans.execution(df).executedPlan match {
+    case adaptive: AdaptiveSparkPlanExec => adaptive.initialPlan
+    case other => fail(s"not adaptive: $other")
+  }
+
+  private def waits(plan: SparkPlan): Int = plan.collect { case wait: AwaitRowsExec => wait }.size
+
+  private def shuffles(df: DataFrame): Int =
+    Plans.physical(df).collect { case exchange: ShuffleExchangeExec => exchange }.size
+
+  private def rows(df: DataFrame): Seq[String] =
+    failAfter(60.seconds)(df.collect()).map((row: Row) => row.toString).toSeq.sorted
+
+  private def assertSameRows(text: String): DataFrame = {
+    val df = sql(text)
+    val found = rows(df)
+    SharedSession.onStock(spark) { stock =>
+      Tables.register(stock)
+      assert(found == rows(stock.sql(text)))
+    }
+    df
+  }
+
+  private def assertDeclines(text: String, reason: Reason): Assertion = {
+    val df = sql(text)
+    assert(waits(initialOf(df)) == 0)
+    val decision = decisionOf(df)
+    assert(decision.outcome == Outcome.Declined)
+    assert(decision.reason == reason)
+  }
+
+  private def joinOf(kind: String, right: String = few): String = kind match {
+    case "SEMI" | "ANTI" => s"SELECT * FROM facts a LEFT $kind JOIN $right b ON a.k = b.k"
+    case _ => s"SELECT a.id, b.tag FROM facts a $kind JOIN $right b ON a.k = b.k"
+  }
+
+  // ---- fires --------------------------------------------------------------------------------
+
+  Seq("INNER", "LEFT", "SEMI", "ANTI").foreach { kind =>
+    test(s"fires on a $kind join: the large side is not shuffled where the other is small") {
+      withConf(largeFiles, limit) {
+        val df = assertSameRows(joinOf(kind))
+        assert(waits(initialOf(df)) == 1)
+        val decision = decisionOf(df)
+        assert(decision.outcome == Outcome.Changed)
+        assert(decision.reason == Reason.BuildSideAwaited)
+        assert(decision.chosen.contains("right side first"))
+        assert(decision.stock.contains("both sides at once"))
+        assert(decision.setting.contains(rule.switch))
+        assert(Plans.joins(df) == Seq("BroadcastHashJoin(right)"))
+        assert(shuffles(df) == 1)
+        withConf(off)(assert(shuffles(assertSameRows(joinOf(kind))) == 2))
+      }
+    }
+  }
+
+  test("fires on a RIGHT join for its left side") {
+    withConf(largeFiles, limit) {
+      val df = assertSameRows(s"SELECT * FROM $few a RIGHT JOIN facts b ON a.k = b.k")
+      assert(decisionOf(df).chosen.contains("left side first"))
+      assert(Plans.joins(df) == Seq("BroadcastHashJoin(left)"))
+      assert(shuffles(df) == 1)
+    }
+  }
+
+  test("a side that turns out larger than expected: the other is shuffled after it") {
+    withConf(largeFiles, limit) {
+      val df = assertSameRows(
+        s"SELECT count(*), sum(b.tag) FROM facts a JOIN $many b ON a.k = b.k"
+      )
+      assert(waits(initialOf(df)) == 1)
+      assert(Plans.decisions(df, "selectJoinOperator").map(_.phase) == Seq(Phase.Adaptive))
+    }
+  }
+
+  test("a side that turns out empty: the other never runs") {
+    withConf(largeFiles, limit) {
+      val df = assertSameRows(joinOf("INNER", none))
+      assert(waits(initialOf(df)) == 1)
+      assert(Plans.joins(df).isEmpty)
+      assertSameRows(joinOf("LEFT", none))
+      assertSameRows(joinOf("ANTI", none))
+    }
+  }
+
+  test("fires on a join of a join: each waits for its own") {
+    withConf(largeFiles, limit, "spark.selinger.reorderJoins.enabled" -> "false") {
+      val df = assertSameRows(
+        s"""SELECT a.id, c.id, c.tag FROM facts a LEFT JOIN
+           |(SELECT d.id, d.big, b.tag FROM dims d LEFT JOIN $few b ON d.k = b.k) c
+           |ON a.big = c.big""".stripMargin
+      )
+      assert(waits(initialOf(df)) == 2)
+      assert(Plans.joins(df).forall(_.startsWith("BroadcastHashJoin")))
+      // The rows of the inner one bound those of the outer one, which is then broadcast at once.
+      assert(shuffles(df) == 1)
+    }
+  }
+
+  test("a query that is run twice, cached, or asked for its plan waits all the same") {
+    withConf(largeFiles, limit) {
+      val df = sql(joinOf("INNER"))
+      df.explain(true)
+      val first = rows(df)
+      assert(shuffles(df) == 1)
+      assert(rows(df) == first)
+      val cached = sql(joinOf("INNER")).cache()
+      try assert(rows(cached) == first && rows(cached.distinct()).nonEmpty)
+      finally { val _ = cached.unpersist(blocking = true) }
+    }
+  }
+
+  test("reuse of exchanges makes no difference to the answer, nor to whether there is one") {
+    forAll(Seq("true", "false")) { reuse =>
+      withConf(largeFiles, limit, "spark.sql.exchange.reuse" -> reuse) {
+        Seq(few, many, none).foreach(right => assertSameRows(joinOf("INNER", right)))
+        succeed
+      }
+    }
+  }
+
+  test("a stage that is awaited is never one that has run elsewhere, or the query would not end") {
+    withConf(largeFiles, limit) {
+      // The subquery shuffles the same rows by the same key, and may have done so before.
+      val alike = s"SELECT k, tag, count(*) OVER (PARTITION BY k) AS n FROM $few"
+      assertSameRows(
+        s"""SELECT a.id, b.tag, (SELECT max(n) FROM ($alike)) AS most
+           |FROM facts a JOIN $few b ON a.k = b.k""".stripMargin
+      )
+    }
+  }
+
+  // ---- does not fire ------------------------------------------------------------------------
+
+  test("does not fire where the user forbids broadcasts between stages (NO_SMALL_SIDE)") {
+    withConf(largeFiles, limit, "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "-1") {
+      assertDeclines(joinOf("LEFT"), Reason.NoSmallSide)
+    }
+  }
+
+  test("does not fire on a hinted join (HINT_OBEYED)") {
+    withConf(largeFiles, limit) {
+      assertDeclines(
+        s"SELECT /*+ MERGE(b) */ a.id FROM facts a JOIN $few b ON a.k = b.k",
+        Reason.HintObeyed
+      )
+    }
+  }
+
+  test("does not fire where nothing is known of a side (NO_STATISTICS)") {
+    withFolder { folder =>
+      val path = folder.resolve("text").toString
+      spark.range(300).selectExpr("cast(id as int) as k").write.json(path)
+      withConf(largeFiles, limit) {
+        assertDeclines(
+          s"SELECT a.id FROM facts a JOIN json.`$path` b ON a.k = b.k",
+          Reason.NoStatistics
+        )
+      }
+    }
+  }
+
+  test("does not fire where no side is expected to be small (NO_SMALL_SIDE)") {
+    withConf(largeFiles, SelingerConf.BROADCAST_MAX_BYTES.key -> "1") {
+      assertDeclines(joinOf("INNER"), Reason.NoSmallSide)
+    }
+  }
+
+  test("does not fire where the side that would wait can raise an error (ERRORS_DEPEND_ON_PLAN)") {
+    withConf(largeFiles, limit) {
+      def query(value: String) =
+        s"SELECT a.v, b.tag FROM (SELECT k, $value AS v FROM facts) a JOIN $few b ON a.k = b.k"
+      assertDeclines(query("1 / (id - 70)"), Reason.MayRaise)
+      assertDeclines(query("assert_true(id > 0)"), Reason.MayRaise)
+      assertDeclines(
+        s"SELECT a.id, b.tag FROM facts a LEFT JOIN $few b ON CAST(a.s AS int) = b.k",
+        Reason.MayRaise
+      )
+      assert(decisionOf(sql(query("upper(s)"))).reason == Reason.BuildSideAwaited)
+    }
+  }
+
+  test("does not fire where the query asks for the same rows elsewhere (SHARED_SUBPLAN)") {
+    withConf(largeFiles, limit) {
+      val other = s"SELECT a.id, b.tag FROM dupes a LEFT JOIN $few b ON a.k = b.k"
+      val twice = s"${joinOf("LEFT")} UNION ALL $other"
+      val df = assertSameRows(twice)
+      assert(waits(initialOf(df)) == 0)
+      assert(Plans.decisions(df, rule.id).map(_.reason).toSet == Set(Reason.SharedSubplan))
+    }
+  }
+
+  test("does not fire where a subquery asks for the same rows, nor in that subquery") {
+    withConf(largeFiles, limit) {
+      val text =
+        s"""SELECT a.id, b.tag, (SELECT max(a.id) FROM facts a LEFT JOIN $few b ON a.k = b.k
+           |  WHERE b.tag > 0 OR a.id > 5) AS most
+           |FROM facts a LEFT JOIN $few b ON a.k = b.k""".stripMargin
+      val df = assertSameRows(text)
+      val initial = initialOf(df)
+      val subqueries = initial.subqueries.flatMap(_.collect {
+        case adaptive: AdaptiveSparkPlanExec =>
+          adaptive.initialPlan
+      })
+      assert(subqueries.size == 1)
+      assert((initial +: subqueries).map(waits) == Seq(0, 0))
+      assert(decisionOf(df).reason == Reason.SharedSubplan)
+    }
+  }
+
+  test("does not fire on sides that are broadcast at once, or not shuffled") {
+    withConf(largeFiles) {
+      val df = sql("SELECT a.id, b.id FROM facts a JOIN dims b ON a.k = b.k")
+      assert(Plans.joins(df) == Seq("BroadcastHashJoin(right)"))
+      assert(Plans.decisions(df, rule.id).isEmpty)
+    }
+  }
+
+  test("switched off, in mode off, or without selectJoinOperator, the plan is the same object") {
+    withConf(largeFiles, limit) {
+      val waiting = initialOf(sql(joinOf("INNER")))
+      val plan = withConf(off)(initialOf(sql(joinOf("INNER"))))
+      assert(waits(waiting) == 1 && waits(plan) == 0)
+      val awaiting = new AwaitBuildSide(spark)
+      assert(awaiting(plan) ne plan)
+      forAll(
+        Seq(
+          off,
+          "spark.selinger.mode" -> "off",
+          SelingerConf.SELECT_JOIN_OPERATOR.switch -> "false"
+        )
+      )(setting => withConf(setting)(assert(awaiting(plan) eq plan)))
+    }
+  }
+
+  test("mode advise leaves the plan and says what would wait") {
+    withConf(largeFiles, limit) {
+      val plan = withConf(off)(initialOf(sql(joinOf("INNER"))))
+      withConf("spark.selinger.mode" -> "advise") {
+        assert(new AwaitBuildSide(spark)(plan) eq plan)
+        val decision = decisionOf(sql(joinOf("INNER")))
+        assert(decision.outcome == Outcome.Advised)
+        assert(decision.reason == Reason.BuildSideAwaited)
+      }
+    }
+  }
+
+  test("a second run on its result changes nothing") {
+    withConf(largeFiles, limit) {
+      val plan = initialOf(sql(joinOf("INNER")))
+      assert(waits(plan) == 1)
+      assert(new AwaitBuildSide(spark)(plan) eq plan)
+    }
+  }
+
+  // ---- operators ----------------------------------------------------------------------------
+
+  test("a round is unfinished when first looked at, however often it was printed") {
+    val round = new AwaitedRound
+    assert(round.toString.nonEmpty && round.computeStats().isEmpty)
+    assert(!round.isMaterialized)
+    assert(round.isMaterialized)
+  }
+
+  test("what waits looks like its input, what is awaited like nothing else") {
+    val input = Plans.execution(sql("SELECT k FROM facts")).sparkPlan
+    def waiting = AwaitRowsExec(input, new AwaitedRound)
+    def awaited = AwaitedRowsExec(input, new AwaitedRowsExec.Mark)
+    assert(waiting.sameResult(input) && waiting.sameResult(waiting))
+    assert(!awaited.sameResult(input) && !awaited.sameResult(awaited))
+    val one = awaited
+    assert(one.sameResult(one.clone()))
+    Seq(waiting, awaited).foreach { plan =>
+      assert(plan.output == input.output)
+      assert(plan.outputPartitioning == input.outputPartitioning)
+      assert(plan.outputOrdering == input.outputOrdering)
+    }
+  }
+}

@@ -102,7 +102,7 @@ object PlanningBench {
       val relations = (0 until graph.size).map(problem.trees.relation)
       // Costed in full, and with all neighbours tried, it would take minutes beyond.
       if (query.relations <= 30) GreedySearch
-        .best(relations, graph, problem.trees, graph.adjacent, () => false)
+        .best(relations, graph, problem.trees, GreedySearch.neighbours(graph), () => false)
         .foreach(greedy => line.put("greedy", greedy.seconds))
       if (query.relations <= 18) {
         search(exhaustivePairs)

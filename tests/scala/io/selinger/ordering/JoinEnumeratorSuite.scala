@@ -15,7 +15,7 @@ class JoinEnumeratorSuite extends AnyFunSuite {
     var joins = 0
     private val rows = mutable.HashMap.empty[RelationSet, Double]
 
-    private def rowsOf(set: RelationSet): Double =
+    def rowsOf(set: RelationSet): Double =
       rows.getOrElseUpdate(
         set,
         1 + new Random(seed ^ (set.hashCode * 0x9e3779b97f4a7c15L)).nextInt(1000).toDouble
@@ -92,7 +92,14 @@ class JoinEnumeratorSuite extends AnyFunSuite {
       val costs = new Costs(seed.toLong)
       val relations = (0 until graph.shape.size).map(costs.relation)
       val start =
-        GreedySearch.best(relations, graph.shape, costs, graph.shape.adjacent, () => false).get
+        GreedySearch
+          .best(
+            relations,
+            graph.shape,
+            costs,
+            GreedySearch.neighbours(graph.shape),
+            () => false
+          ).get
       def improved(most: Int) =
         new SubtreeMoves(graph.shape, costs, most, () => false).improved(start)
       val tree = improved(most = 100000)
@@ -186,6 +193,45 @@ class JoinEnumeratorSuite extends AnyFunSuite {
     assert(new PromisingPairs(graph, trees, 1000, 2100, () => false).result().isEmpty)
   }
 
+  test("what one round of the promising pairs has estimated corrects the next one") {
+    val graph = JoinGraphs.clique(9).shape
+    val costs = (1 to 20).map { seed =>
+      def found(costs: Costs) = enumerator(graph, costs, maxPairs = 300).best().get.tree.seconds
+      val corrected = new Costs(seed.toLong) {
+        override def known(set: RelationSet) = Some(estimate(rowsOf(set))).filter(_ => joins > 0)
+      }
+      (found(new Costs(seed.toLong)), found(corrected), optimum(graph, new Costs(seed.toLong)))
+    }
+    assert(costs.forall { case (_, corrected, least) => corrected <= 1.05 * least })
+    assert(costs.exists { case (alone, corrected, _) => alone > 1.05 * corrected })
+  }
+
+  test("relations that are to come later stand right above the join that they came before") {
+    val orders = (1 to 60).map { seed =>
+      val graph = JoinGraphs.random(3 + seed % 8, new Random(seed)).shape
+      val costs = new Costs(seed.toLong)
+      val tree = enumerator(graph, costs).best().get.tree
+      val later = RelationSet.of(Seq(seed % graph.size, seed / 2 % graph.size))
+      val found = new Postponement(graph, costs, later).orders(tree).toSeq
+      found.foreach { order =>
+        assert(order.set == graph.all && order.leaves.sorted == tree.leaves.sorted)
+        // Of the tree it has either a part that is free of them, or the rest as it was.
+        val parts = order.joins.filter(!_.set.meets(later)).map(_.set)
+        val joined = tree.joins.map(join => join.set.without(later))
+        assert(parts.forall(joined.contains), s"seed $seed")
+        assert(order.joins.forall(j => graph.connection(j.left.set, j.right.set).isDefined))
+        assert(order.joins.map(_.set) != tree.joins.map(_.set))
+      }
+      found.size
+    }
+    assert(orders.count(_ > 0) > 20)
+    val chain = new Costs(1)
+    val graph = JoinGraphs.chain(3).shape
+    val tree = enumerator(graph, chain).best().get.tree
+    assert(new Postponement(graph, chain, RelationSet.empty).orders(tree).isEmpty)
+    assert(new Postponement(graph, chain, graph.all).orders(tree).isEmpty)
+  }
+
   test("beyond the budget the pairs that look cheap are searched, if they can be listed") {
     val methods = (1 to 20).map { seed =>
       val graph = JoinGraphs.random(12, new Random(seed)).shape
@@ -228,7 +274,8 @@ class JoinEnumeratorSuite extends AnyFunSuite {
       val graph = JoinGraphs.random(12 + seed % 12, new Random(seed)).shape
       val costs = new Costs(seed.toLong)
       val relations = (0 until graph.size).map(costs.relation)
-      val greedy = GreedySearch.best(relations, graph, costs, graph.adjacent, () => false).get
+      val greedy = GreedySearch
+        .best(relations, graph, costs, GreedySearch.neighbours(graph), () => false).get
       val random = new Random(seed)
       val written = Iterator
         .iterate(relations: IndexedSeq[JoinTree]) { forest =>

@@ -122,6 +122,33 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("what regions differ in comes later, if the rest is then computed once for all of them") {
+    val large = Seq.fill(3)(estimate(1e8, 1e8))
+    def region(differing: Int, value: Int) = {
+      var next = -1
+      val graph = keyed(
+        isOne = false,
+        plan => {
+          next += 1
+          if (next != differing) plan
+          else Filter(GreaterThan(plan.output.head, Literal(value)), plan)
+        }
+      )
+      val trees = costs(graph, large: _*)
+      SharedOrders.Region(graph, trees, leftDeep(trees, 0, 1, 2), leftDeep(trees, 0, 1, 2))
+    }
+    def better(regions: SharedOrders.Region*) =
+      new SharedOrders(regions.toIndexedSeq, () => false).better(minGain = 0.1)
+    val later = better(region(differing = 0, 1), region(differing = 0, 2))
+    val joined = Seq(RelationSet.of(Seq(1, 2)), RelationSet.first(3))
+    assert(later.keySet == Set(0, 1))
+    assert(later.values.forall(_.exists(_.joins.map(_.set) == joined)))
+    // Without the relation in the middle nothing connects the others; the last one comes last anyway.
+    Seq(1, 2).foreach { i =>
+      assert(better(region(differing = i, 1), region(differing = i, 2)).isEmpty, s"relation $i")
+    }
+  }
+
   test("of two joins that cost the same, the one whose rows are less certain costs a little more") {
     val sure = cost(estimate(1000, 1000))
     assert(cost(estimate(1000, 1500)) > sure && cost(estimate(1000, 1500)) < 1.03 * sure)

@@ -14,8 +14,8 @@ object GreedySearch {
   /**
    * None where the time was up, or where rules leave no way on.
    *
-   * @param tried for each relation those that it is tried with: its neighbours, or some of them where
-   *   these are very many
+   * @param tried for each relation those that it is tried with: its `neighbours`, or some of them
+   *   where these are very many
    */
   def best(
       relations: IndexedSeq[JoinTree],
@@ -24,10 +24,8 @@ object GreedySearch {
       tried: IndexedSeq[RelationSet],
       expired: () => Boolean
   ): Option[JoinTree] = {
-    // What each tree may be joined with: relations that it is tried with, or has a complex join with.
-    val near = mutable.HashMap.from(relations.indices.map { i =>
-      i -> RelationSet.union(tried(i) +: graph.edgesAt(i).map(_.relations))
-    })
+    // By the number of each tree, too.
+    val near = mutable.HashMap.from(tried.zipWithIndex.map(_.swap))
     // By the number under which each was made, which settles equal costs.
     val forest = mutable.LinkedHashMap.from(relations.indices.map(i => i -> relations(i)))
     var next = relations.size
@@ -55,5 +53,10 @@ object GreedySearch {
       next += 1
     }
     forest.values.headOption.filter(_ => forest.size == 1)
+  }
+
+  /** For each relation those that it has any join with. */
+  def neighbours(graph: Hypergraph): IndexedSeq[RelationSet] = (0 until graph.size).map { i =>
+    RelationSet.union(graph.adjacent(i) +: graph.edgesAt(i).map(_.relations))
   }
 }

@@ -52,36 +52,69 @@ final class JoinEnumerator(
     }
   }
 
-  private lazy val greedy: Option[JoinTree] =
-    GreedySearch.best(relations, graph, searched, tried, expired(1.0))
+  /** In full wherever that takes little: a rough cost may lead it to trees that cost far more. */
+  private lazy val greedy: Option[JoinTree] = {
+    val costs = if (graph.size <= mostGreedy) trees else searched
+    GreedySearch.best(relations, graph, costs, tried, expired(1.0)).flatMap { tree =>
+      if (costs eq trees) Some(tree) else again(tree)
+    }
+  }
 
   private def heuristic(limit: Option[Limit]): Option[Found] = {
     val start = written.filterNot(_ => expired(1.0)())
     val known = (greedy ++ start).toSeq
-    val searches = guided(known) match {
+    val searches = guided(known, mostListed, rounds = 1) match {
       case Some(better) => better.toSeq.map(Found(_, Method.Guided, limit))
       case None => linear(known).map(Found(_, Method.Linear, limit))
     }
     val candidates = searches ++
-      greedy.flatMap(again).map(Found(_, Method.Greedy, limit)) ++
+      greedy.map(Found(_, Method.Greedy, limit)) ++
       start.map(Found(_, Method.Written, limit))
-    candidates.minByOption(_.tree.seconds).map(found => found.copy(tree = improved(found.tree)))
+    candidates
+      .minByOption(_.tree.seconds)
+      .map(found => found.copy(tree = improved(found.tree, joinsForMoves)))
+      .map(thorough)
   }
 
-  /** None where this cannot be searched; a tree only if it is cheaper than those that are known. */
-  private def guided(known: Seq[JoinTree]): Option[Option[JoinTree]] =
+  /** With several times the work, if that does not take the time of what comes after. */
+  private def thorough(found: Found): Found =
+    if (!isThorough || expired(thoroughShare)()) found
+    else {
+      val better = guided(Seq(found.tree), mostRough, guidedRounds).flatten
+      val tree = improved(better.getOrElse(found.tree), mostJoinsForMoves)
+      found.copy(tree, better.fold(found.method)(_ => Method.Guided))
+    }
+
+  private def mostListed: Long = {
+    val most = if (graph.edges.isEmpty) mostRough else mostComplex
+    if (isSmallest) most else most / fewerBeyond
+  }
+
+  /**
+   * None where this cannot be searched; a tree only if it is cheaper than those that are known.
+   *
+   * @param most pairs to list
+   */
+  private def guided(known: Seq[JoinTree], most: Long, rounds: Int): Option[Option[JoinTree]] =
     if (!isFull) None
     else {
-      val late = expired(exactShare)
-      val most = if (graph.edges.isEmpty) mostRough else mostComplex
-      val pairs =
-        new PromisingPairs(graph, rough, most, mostGuided.min(maxPairs).toInt, late).result()
-      if (pairs.isEmpty) None
-      else {
-        val bound = known.minByOption(_.seconds)
-        ExactSearch
-          .best(graph, relations, trees, pairs, bound, expired(linearShare))
-          .map(tree => Option.unless(bound.exists(_ eq tree))(tree))
+      val wanted = mostGuided.min(maxPairs).toInt
+      val promising = new PromisingPairs(graph, rough, most, wanted, expired(exactShare))
+      // What one round has estimated in full corrects the next one.
+      @tailrec def again(
+          pairs: IndexedSeq[ConnectedPairs.Pair],
+          best: Option[JoinTree],
+          rounds: Int
+      ): Option[JoinTree] =
+        ExactSearch.best(graph, relations, trees, pairs, best, expired(linearShare)) match {
+          case None => best
+          case better if rounds == 1 => better
+          case better => again(promising.result(), better, rounds - 1)
+        }
+      val bound = known.minByOption(_.seconds)
+      val pairs = promising.result()
+      Option.unless(pairs.isEmpty) {
+        again(pairs, bound, rounds).filterNot(tree => bound.exists(_ eq tree))
       }
     }
 
@@ -101,7 +134,7 @@ final class JoinEnumerator(
    * Part by part, then by moves, then with the order of leaves that this has led to, as long as that
    * helps: the neighbourhoods of all three are different ones.
    */
-  private def improved(tree: JoinTree): JoinTree = {
+  private def improved(tree: JoinTree, joins: Double): JoinTree = {
     val parts = (refinedParts / density).toInt
     def refined(tree: JoinTree): JoinTree =
       new TreeRefinement(graph, trees, refinedInputs, parts, expired(refinedShare)).refined(tree)
@@ -111,8 +144,7 @@ final class JoinEnumerator(
         .filter(_.seconds < tree.seconds)
         .getOrElse(tree)
     def rearranged(tree: JoinTree): JoinTree =
-      new SubtreeMoves(graph, trees, (joinsForMoves / density).toInt, expired(refinedShare))
-        .improved(tree)
+      new SubtreeMoves(graph, trees, (joins / density).toInt, expired(refinedShare)).improved(tree)
     @tailrec def again(tree: JoinTree, rounds: Int): JoinTree = {
       val next = reordered(rearranged(tree))
       if (rounds == 0 || (next eq tree)) next else again(refined(next), rounds - 1)
@@ -163,7 +195,13 @@ final class JoinEnumerator(
 
   /** Whether there is time to cost every tree that is looked at in full. */
   private lazy val isFull: Boolean =
-    graph.size <= mostFull && graph.size * linkCount <= mostFullWork
+    isSmallest || graph.size <= mostFull && graph.size * linkCount <= mostFullWork
+
+  private def isSmallest: Boolean = graph.size <= mostSmallest
+
+  /** Where nearly all orders are possible, or keys are not independent, rough costs mislead most. */
+  private lazy val isThorough: Boolean =
+    isSmallest && (density > dense || trees.haveCommonKeys)
 
   private def linearWork: Double =
     math.pow(graph.size.toDouble, 3) / 6 * math.max(1.0, linkCount / (2.0 * graph.size))
@@ -173,18 +211,21 @@ final class JoinEnumerator(
       graph.size,
       relations(_).estimate.rows.value,
       links,
-      most = if (isFull) linearOrders else 1
+      most = if (isSmallest) linearOrders else if (isFull) linearOrders / 2 else 1
     )
 
   /** All neighbours; of very many, those on the most selective spanning tree. */
   private def tried: IndexedSeq[RelationSet] =
-    if (linkCount <= mostTried * graph.size) graph.adjacent
+    if (linkCount <= mostTried * graph.size) GreedySearch.neighbours(graph)
     else {
       val near = Linearization
         .spanning(graph.size, links)
         .flatMap(link => Seq(link.one -> link.other, link.other -> link.one))
         .groupMap(_._1)(_._2)
-      (0 until graph.size).map(i => RelationSet.of(near.getOrElse(i, Nil)))
+      (0 until graph.size).map { i =>
+        val others = graph.edgesAt(i).filter(_.kind != JoinKind.Inner).map(_.relations)
+        RelationSet.union(RelationSet.of(near.getOrElse(i, Nil)) +: others)
+      }
     }
 }
 
@@ -194,11 +235,15 @@ object JoinEnumerator {
   private val exactShare = 0.5
   private val linearShare = 0.8
   private val refinedShare = 0.9
+  private val thoroughShare = 0.3
 
   // So few are costed sooner than a bound on their costs is found.
   private val fewPairs = 50
 
-  // Relations for whose searches each tree is costed in full.
+  // Relations for whose searches each tree is costed in full, whatever the number of joins.
+  private val mostSmallest = 18
+  private val dense = 3.0
+  // The same where joins are few.
   private val mostFull = 24
   // Of relations times joins: cliques of twelve, and anything that is sparse.
   private val mostFullWork = 900
@@ -207,6 +252,9 @@ object JoinEnumerator {
   // The same where each pair is checked for rules.
   private val mostComplex = 40000L
   private val mostGuided = 1500L
+  private val guidedRounds = 2
+  // Of relations that are more than the smallest, since most of what is listed then turns out too much.
+  private val fewerBeyond = 3
   // Of pairs of intervals, all orders together: three orders of a hundred relations in a chain.
   private val mostLinearWork = 510000.0
   private val linearOrders = 4
@@ -214,6 +262,9 @@ object JoinEnumerator {
   private val refinedParts = 24
   private val improvingRounds = 4
   private val joinsForMoves = 1500.0
+  private val mostJoinsForMoves = 9000.0
+  // Relations for which the greedy order is costed in full, whatever the number of joins.
+  private val mostGreedy = 30
   // Joins a relation, on average.
   private val mostTried = 8
 

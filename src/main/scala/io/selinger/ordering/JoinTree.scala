@@ -89,8 +89,14 @@ trait JoinTrees {
   /** Keys that more than two relations share. A join of any of them has each of these once. */
   def sharedKeys: Seq[SharedKey]
 
+  /** Whether several joins may compare the same column, so that what they leave is not independent. */
+  def haveCommonKeys: Boolean = sharedKeys.nonEmpty
+
   /** Roughly, what joins cost. */
   def rough: RoughCost
+
+  /** What is known of the rows of a set, from a join that made it. */
+  def known(set: RelationSet): Option[PlanEstimate] = None
 }
 
 /**

@@ -21,11 +21,13 @@ final class JoinTreeCost(
   private lazy val operators = new OperatorCost(graph, compared, cluster, cost, limits)
 
   // By set: the same rows come out whatever the order, so the first estimate holds for all of them.
-  private val known = mutable.HashMap.empty[RelationSet, Known]
+  private val bySet = mutable.HashMap.empty[RelationSet, Known]
+
+  override def known(set: RelationSet): Option[PlanEstimate] = bySet.get(set).map(_.estimate)
 
   def relation(index: Int): JoinTree = {
     val set = RelationSet.single(index)
-    val found = known.getOrElseUpdate(
+    val found = bySet.getOrElseUpdate(
       set,
       new Known(
         restricted(estimates(index), set),
@@ -38,7 +40,7 @@ final class JoinTreeCost(
 
   def join(left: JoinTree, right: JoinTree, how: Connection): JoinTree = {
     val set = left.set | right.set
-    val result = known.getOrElseUpdate(set, joined(set, left, right, how))
+    val result = bySet.getOrElseUpdate(set, joined(set, left, right, how))
     val operator = operators.cheapest(left, right, how, result.estimate)
     val own = operator.seconds + cost.output(result.estimate.rows.value, result.rowBytes)
     JoinTree.Joined(
@@ -66,6 +68,11 @@ final class JoinTreeCost(
         )
       }
     } else Nil
+
+  override def haveCommonKeys: Boolean = compared.areFew && {
+    val members = graph.keys.flatMap(_.members.map { case (i, key) => i -> key.canonicalized })
+    graph.keys.exists(_.members.size > 2) || members.distinct.size < members.size
+  }
 
   override def selectivityOfEdge(edge: Int): Double =
     graph.predicatesOf(edge).map(selectivity).product
@@ -129,11 +136,11 @@ final class JoinTreeCost(
   private def tenfold(i: Int, sets: Seq[RelationSet]): JoinTreeCost = {
     val trees = withEstimates(estimates.updated(i, tenfold(estimates(i))))
     sets.foreach { set =>
-      val now = known(set)
+      val now = bySet(set)
       val more =
         if (set.contains(i)) new Known(tenfold(now.estimate), now.rowBytes, now.uniqueKeys)
         else now
-      trees.known.update(set, more)
+      trees.bySet.update(set, more)
     }
     trees
   }
@@ -171,7 +178,7 @@ final class JoinTreeCost(
       right: JoinTree,
       how: Connection
   ): Known = {
-    val (l, r) = (known(left.set), known(right.set))
+    val (l, r) = (bySet(left.set), bySet(right.set))
     val (keys, rest) = operators.comparisons(left, right, how)
     val join = new EquiJoin(
       graph.joinType(how),

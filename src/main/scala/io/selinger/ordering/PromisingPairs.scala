@@ -24,61 +24,98 @@ final class PromisingPairs(
 
   private val rough = costs.rough
   private val sets = new BitSets
-  // By number of the set: its rows, expected and feared, and the seconds of its cheapest tree.
+  // By number of the set: what its first pair leaves of the product, its rows, expected and feared,
+  // and the seconds of its cheapest tree.
+  private var shares = new Array[RoughTrees.Share](1024)
   private var rows = new Array[Double](1024)
   private var highs = new Array[Double](1024)
   private var inside = new Array[Double](1024)
 
   // By pair, in the order in which they come, every set after all of its parts: numbers of its two
-  // sets and of both together, and the seconds of their join.
+  // sets and of both together, how they are joined, and the seconds of that.
   private var ones = new Array[Int](4096)
   private var others = new Array[Int](4096)
   private var boths = new Array[Int](4096)
+  private var kinds = new Array[JoinKind](4096)
   private var own = new Array[Double](4096)
   private var count = 0
 
-  /** In the order of [[ConnectedPairs]]; none where there are too many or the time was up. */
-  def result(): IndexedSeq[ConnectedPairs.Pair] = {
-    (0 until graph.size).foreach { i =>
-      val number = sets.add(1L << i)
-      rows(number) = costs.relation(i).estimate.rows.value
-      highs(number) = costs.relation(i).estimate.high
-    }
-    val complete = new ConnectedPairs(graph, most, expired).foreach(costed(_, _, _))
-    if (complete && sets.contains(graph.all.bits)) promising() else IndexedSeq.empty
+  private lazy val isComplete: Boolean = {
+    (0 until graph.size).foreach(i => sets.add(1L << i))
+    new ConnectedPairs(graph, most, expired).foreach(add(_, _, _)) && sets.contains(graph.all.bits)
   }
 
-  private def costed(one: Long, other: Long, how: Connection): Unit = {
+  /**
+   * In the order of [[ConnectedPairs]]; none where there are too many or the time was up. By all that is
+   * known of the rows of sets at the time.
+   */
+  def result(): IndexedSeq[ConnectedPairs.Pair] =
+    if (!isComplete) IndexedSeq.empty
+    else {
+      cost()
+      promising()
+    }
+
+  private def add(one: Long, other: Long, how: Connection): Unit = {
     val (left, right) = if (how.swapped) (other, one) else (one, other)
     val (l, r) = (sets(left), sets(right))
     val known = sets.size
     val both = sets.add(one | other)
     if (both == known) {
       if (both == rows.length) {
+        shares = Arrays.copyOf(shares, both * 2)
         rows = Arrays.copyOf(rows, both * 2)
         highs = Arrays.copyOf(highs, both * 2)
         inside = Arrays.copyOf(inside, both * 2)
       }
-      val share = costs.between(RelationSet.ofBits(left), RelationSet.ofBits(right), how)
-      rows(both) = RoughTrees.expected(how.kind, rows(l), rows(r), share)
-      highs(both) = RoughTrees.feared(how.kind, rows(both), highs(l), highs(r), share)
-      inside(both) = Double.PositiveInfinity
+      shares(both) = costs.between(RelationSet.ofBits(left), RelationSet.ofBits(right), how)
     }
-    val seconds =
-      rough.seconds(how.kind, rows(l), highs(l), rows(r), highs(r), rows(both), rows(both))
-    inside(both) = math.min(inside(both), inside(l) + inside(r) + seconds)
     if (count == own.length) {
       ones = Arrays.copyOf(ones, count * 2)
       others = Arrays.copyOf(others, count * 2)
       boths = Arrays.copyOf(boths, count * 2)
+      kinds = Arrays.copyOf(kinds, count * 2)
       own = Arrays.copyOf(own, count * 2)
     }
     ones(count) = l
     others(count) = r
     boths(count) = both
-    own(count) = seconds
+    kinds(count) = how.kind
     count += 1
   }
+
+  private def cost(): Unit = {
+    Arrays.fill(inside, -1.0)
+    (0 until graph.size).foreach { i =>
+      val number = sets(1L << i)
+      rows(number) = costs.relation(i).estimate.rows.value
+      highs(number) = costs.relation(i).estimate.high
+      inside(number) = 0.0
+    }
+    var i = 0
+    while (i < count) {
+      val (l, r, both, kind) = (ones(i), others(i), boths(i), kinds(i))
+      if (inside(both) < 0.0) {
+        size(both, kind, l, r)
+        inside(both) = Double.PositiveInfinity
+      }
+      own(i) = rough.seconds(kind, rows(l), highs(l), rows(r), highs(r), rows(both), rows(both))
+      inside(both) = math.min(inside(both), inside(l) + inside(r) + own(i))
+      i += 1
+    }
+  }
+
+  /** Rows of a set, as its first pair makes it. */
+  private def size(both: Int, kind: JoinKind, left: Int, right: Int): Unit =
+    costs.known(RelationSet.ofBits(sets.bits(both))) match {
+      case Some(estimate) =>
+        rows(both) = estimate.rows.value
+        highs(both) = estimate.high
+      case None =>
+        val share = shares(both)
+        rows(both) = RoughTrees.expected(kind, rows(left), rows(right), share)
+        highs(both) = RoughTrees.feared(kind, rows(both), highs(left), highs(right), share)
+    }
 
   private def promising(): IndexedSeq[ConnectedPairs.Pair] = {
     val least = math.max(inside(sets(graph.all.bits)), Double.MinPositiveValue)

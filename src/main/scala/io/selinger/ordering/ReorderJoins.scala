@@ -108,9 +108,8 @@ final class ReorderJoins(session: SparkSession)
       if (advising || !SQLConf.get.exchangeReuseEnabled) None
       else {
         val ordered = visited.toIndexedSeq.zipWithIndex.collect { case (Some((r, _)), i) => (r, i) }
-        val pass = PlanningPass.current
-        val budget = SelingerConf.PLANNING_BUDGET_MS.value
-        val better = new SharedOrders(ordered.map(_._1), () => pass.usedMs > budget)
+        val used = usedShare(leastSharingMs)
+        val better = new SharedOrders(ordered.map(_._1), () => used() > 1.0)
           .better(SelingerConf.ORDER_MIN_GAIN.value / 2)
         Option.when(better.nonEmpty)(
           new Orders(
@@ -185,18 +184,22 @@ final class ReorderJoins(session: SparkSession)
     plan
   }
 
-  private def searched(problem: Problem): Option[Found] = {
-    val pass = PlanningPass.current
-    val begun = pass.usedMs
-    // A first look at files may have used the budget up; without an order it would be in vain.
-    val allowed = math.max(leastSearchMs, SelingerConf.PLANNING_BUDGET_MS.value - begun)
+  private def searched(problem: Problem): Option[Found] =
     new JoinEnumerator(
       problem.graph.shape,
       problem.trees,
       Some(problem.written),
       SelingerConf.ORDER_MAX_PAIRS.value,
-      () => (pass.usedMs - begun) / allowed
+      usedShare(leastSearchMs)
     ).best()
+
+  /** Share of the time from now on that is used up. */
+  private def usedShare(least: Double): () => Double = {
+    val pass = PlanningPass.current
+    val begun = pass.usedMs
+    // A first look at files may have used the budget up; without an order it would be in vain.
+    val allowed = math.max(least, SelingerConf.PLANNING_BUDGET_MS.value - begun)
+    () => (pass.usedMs - begun) / allowed
   }
 
   /** The region in a better order, or as it is, and that order. */
@@ -337,6 +340,8 @@ final class ReorderJoins(session: SparkSession)
 object ReorderJoins {
 
   private val leastSearchMs = 100.0
+  // In a new session: what it may save are scans and shuffles.
+  private val leastSharingMs = 300.0
   private val doubtAJoin = 0.02
   private val mostMargin = 0.9
 

@@ -78,6 +78,8 @@ final class RoughTrees(
 
   override def sharedKeys: Seq[SharedKey] = trees.sharedKeys
 
+  override def known(set: RelationSet): Option[PlanEstimate] = trees.known(set)
+
   override def selectivityOfEdge(edge: Int): Double = ofEdges(edge).expected
 
   override def join(left: JoinTree, right: JoinTree, how: Connection): JoinTree = {

@@ -10,8 +10,9 @@ import scala.collection.mutable
  * parts of a query that name the same common table expression, Spark computes once, if there is an
  * exchange above it; the cheapest order of each region may destroy that, and another may create it.
  *
- * Candidates are the best order of each region by itself, the order written, and the orders of regions
- * that join alike, if they are no worse than the order written. Starting from the best ones, the change
+ * Candidates are the best order of each region by itself, the order written, the orders of regions that
+ * join alike, and these with the relations in which the two regions differ at a later place, if they are
+ * no worse than the order written. Starting from the best ones, the change
  * of one region, or of all that have an order to it, that makes the whole cheapest is made, until none
  * makes it cheaper.
  */
@@ -58,15 +59,38 @@ private[ordering] final class SharedOrders(
 
   private def candidates(i: Int): Seq[Candidate] = {
     val region = regions(i)
-    val others = regions
-      .filter(other => (other ne region) && !(other.best eq other.written) && other.isLike(region))
+    val alike = regions.indices.filter(j => j != i && regions(j).isLike(region))
+    val others = alike
+      .map(regions)
+      .filterNot(other => other.best eq other.written)
       .map(_.best)
-      .distinctBy(_.joins.map(_.set))
+      .distinctBy(orderOf)
       .take(mostOthers)
       .map(region.trees.recosted)
-      .filterNot(_.joins.map(_.set) == region.best.joins.map(_.set))
-      .filter(region.trees.isNoWorse(_, region.written))
-    (region.written +: others).filterNot(_ => expired()).map(named(i).candidate)
+    val own = orderOf(region.best)
+    val orders = (others ++ postponed(i, alike, region.best +: others))
+      .filterNot(_ => expired())
+      .distinctBy(orderOf)
+      .filterNot(orderOf(_) == own)
+    (region.written +: orders).filterNot(_ => expired()).map(named(i).candidate)
+  }
+
+  /** Orders of a region in which relations that it has instead of those of another come later. */
+  private def postponed(i: Int, alike: Seq[Int], orders: Seq[JoinTree]): Seq[JoinTree] = {
+    val region = regions(i)
+    val differing = alike.map { j =>
+      RelationSet.of(region.graph.relations.indices.filter { relation =>
+        named(i).relations(relation) != named(j).relations(relation)
+      })
+    }
+    for {
+      later <- differing.distinct.take(mostOthers)
+      if later.nonEmpty && later.size <= region.graph.relations.size / 2
+      order <- orders
+      other <- new Postponement(region.graph.shape, region.trees, later)
+        .orders(order)
+        .takeWhile(_ => !expired())
+    } yield other
   }
 
   @tailrec
@@ -83,11 +107,32 @@ private[ordering] final class SharedOrders(
     val several = candidates.flatten.map(_.order).distinct.map { order =>
       now.indices.map(i => candidates(i).find(_.order == order).getOrElse(now(i)))
     }
-    val changed = (one ++ several).iterator.filterNot(_ => expired())
-    changed.minByOption(total).filter(total(_) < total(now)) match {
-      case Some(cheaper) => improved(cheaper, candidates)
+    val before = total(now)
+    val cheaper = (one ++ several).iterator
+      .filterNot(_ => expired())
+      .map(orders => orders -> total(orders))
+      .filter(_._2 < before)
+      .toSeq
+      .sortBy(_._2)
+      .map(_._1)
+    cheaper.find(orders =>
+      now.indices.forall(i => (orders(i) eq now(i)) || isNoWorse(i, orders(i)))
+    ) match {
+      case Some(orders) => improved(orders, candidates)
       case None => now
     }
+  }
+
+  private val noWorse = mutable.HashMap.empty[(Int, Seq[RelationSet]), Boolean]
+
+  /** Than the order written, if rows are as many as is feared. */
+  private def isNoWorse(i: Int, candidate: Candidate): Boolean = {
+    val region = regions(i)
+    (candidate.tree eq region.written) || (candidate.tree eq region.best) ||
+    noWorse.getOrElseUpdate(
+      i -> candidate.order,
+      region.trees.isNoWorse(candidate.tree, region.written)
+    )
   }
 
   /** Seconds of all regions, of which exchanges that are alike run once. */
@@ -196,8 +241,10 @@ private[ordering] object SharedOrders {
   }
 
   private final case class Candidate(tree: JoinTree, exchanges: Seq[Exchange]) {
-    val order: Seq[RelationSet] = tree.joins.map(_.set)
+    val order: Seq[RelationSet] = orderOf(tree)
   }
+
+  private def orderOf(tree: JoinTree): Seq[RelationSet] = tree.joins.map(_.set)
 
   /**
    * @param signature the same for exchanges of the same rows

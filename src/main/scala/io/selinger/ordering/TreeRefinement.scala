@@ -31,11 +31,9 @@ final class TreeRefinement(
         val inputsOf = partsOf(join)
         if (inputsOf.size < 3 || done || !tried.add(inputsOf.map(_.set))) false
         else
-          reordered(inputsOf).filter(_.seconds < join.seconds).flatMap(replaced(
-            best,
-            join,
-            _
-          )) match {
+          reordered(inputsOf)
+            .filter(_.seconds < join.seconds)
+            .flatMap(Joining.replaced(best, join, _, trees)) match {
             case Some(better) if better.seconds < best.seconds =>
               best = better
               true
@@ -84,17 +82,4 @@ final class TreeRefinement(
     }
     if (expired()) None else known(all)
   }
-
-  /** `tree` with `part` in the place of `old`, which joins the same relations. */
-  private def replaced(tree: JoinTree, old: JoinTree, part: JoinTree): Option[JoinTree] =
-    if (tree eq old) Some(part)
-    else
-      tree match {
-        case join: JoinTree.Joined =>
-          val (left, right) =
-            if (old.set.within(join.left.set)) (replaced(join.left, old, part), Some(join.right))
-            else (Some(join.left), replaced(join.right, old, part))
-          for (l <- left; r <- right) yield trees.join(l, r, join.how)
-        case _ => None
-      }
 }

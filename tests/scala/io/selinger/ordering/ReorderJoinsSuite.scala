@@ -210,6 +210,30 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  Seq("JOIN", "LEFT JOIN").foreach { how =>
+    test(s"what several places ask for differently comes after what they $how alike") {
+      withTables { _ =>
+        def sold(day: Int) =
+          s"""SELECT sale, amount, d_number FROM sales JOIN days ON day = d_day
+             |$how stock ON sale = amount AND s_item < 9 WHERE d_number > $day""".stripMargin
+        val twice = s"${sold(1)} UNION ALL ${sold(2)}"
+        val shuffled = Seq(
+          SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1",
+          SelingerConf.ORDER_MIN_GAIN.key -> "0"
+        )
+        withConf(shuffled: _*) {
+          val df = spark.sql(twice)
+          val answer = Answer.of(df)
+          val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(twice)))
+          assert(Answer.difference(stock, answer).isEmpty)
+          assert(Plans.decisions(df, rule).map(_.reason).contains(Reason.OrderShared))
+          val plan = Plans.execution(df).executedPlan.toString.split("Initial Plan").head
+          assert("FileScan parquet \\[s_item".r.findAllIn(plan).size == 1, plan)
+        }
+      }
+    }
+  }
+
   private def fires(name: String)(query: String, order: String): Unit =
     test(s"fires through $name") {
       withTables { _ =>

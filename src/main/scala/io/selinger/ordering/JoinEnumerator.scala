@@ -14,8 +14,9 @@ import scala.annotation.tailrec
  *   - of more, up to `mostLinear` relations, the best trees that keep a good linear order, of several,
  *     and that of each of the first two ([[Linearization]], [[LinearSearch]]),
  * and improved part by part ([[TreeRefinement]]), by moving subtrees ([[SubtreeMoves]]) and by its own
- * linear order, while there is time. So no result costs more than the greedy order or the order
- * written. Where relations or joins are many (not `isFull`) these searches, the greedy one too, go by
+ * linear order, while there is time; where rough costs mislead most, all this is done a second time
+ * with more work. So no result costs more than the greedy order or the order written. Where relations or
+ * joins are many (not `isFull`) these searches, beyond `mostGreedy` relations the greedy one too, go by
  * [[RoughTrees]], what they find is costed in full, and no subtree is moved. The same graph and costs
  * give the same tree unless time runs out.
  *

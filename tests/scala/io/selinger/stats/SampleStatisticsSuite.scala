@@ -21,14 +21,6 @@ class SampleStatisticsSuite extends AnyFunSuite with SharedSession {
     super.beforeEach()
     FooterStore.clear()
     SampleStore.clear()
-    spark.conf.set(budget, 60000L)
-    spark.conf.set(SelingerConf.PLANNING_BUDGET_MS.key, 60000L)
-  }
-
-  override protected def afterEach(): Unit = {
-    spark.conf.unset(budget)
-    spark.conf.unset(SelingerConf.PLANNING_BUDGET_MS.key)
-    super.afterEach()
   }
 
   private def estimate(df: DataFrame): PlanEstimate = {

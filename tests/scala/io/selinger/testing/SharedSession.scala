@@ -1,6 +1,7 @@
 package io.selinger.testing
 
 import io.selinger.SelingerExtension
+import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
 import io.selinger.explain.SelingerExplain
 import java.nio.file.{Files, Path}
@@ -47,6 +48,8 @@ object SharedSession {
   // tables take, and fill the heap of the tests.
   System.setProperty("spark.buffer.pageSize", "1m")
 
+  private val patient = 60000L
+
   /** Spark without the extension. */
   lazy val stock: SparkSession = create(Nil)
 
@@ -85,6 +88,10 @@ object SharedSession {
       .config("spark.selinger.failOnError", true)
       // On data as small as that of tests all operators cost about the same.
       .config("spark.selinger.join.minGain", 0.0)
+      // What a test sees must not depend on how fast the machine is.
+      .config(SelingerConf.PLANNING_BUDGET_MS.key, patient)
+      .config(SelingerConf.FOOTER_BUDGET_MS.key, patient)
+      .config(SelingerConf.SAMPLING_BUDGET_MS.key, patient)
     extensions.foreach(builder.withExtensions)
     builder.create()
   }

@@ -33,18 +33,20 @@ final class Hypergraph(
 
   val all: RelationSet = RelationSet.first(size)
 
-  // Indices of those of `edges` that concern a relation.
+  // Of each of `edges`, how many relations come together in it.
+  private val sizes: Array[Int] = edges.iterator.map(_.relations.size).toArray
+
+  // Indices of those of `edges` that concern a relation, smallest first.
   private val at: Array[Array[Int]] = {
     val found = Array.fill(size)(Array.newBuilder[Int])
-    edges.indices.foreach(e => edges(e).relations.foreach(found(_) += e))
+    edges.indices.sortBy(sizes(_)).foreach(e => edges(e).relations.foreach(found(_) += e))
     found.map(_.result())
   }
 
   // By relation, of each of these edges: the other relation, where it concerns just two; else -1.
   private val partners: Array[Array[Int]] = Array.tabulate(size) { i =>
     at(i).map { e =>
-      val concerned = edges(e).relations
-      if (concerned.size == 2) concerned.without(RelationSet.single(i)).lowest else -1
+      if (sizes(e) == 2) edges(e).relations.without(RelationSet.single(i)).lowest else -1
     }
   }
 
@@ -69,6 +71,7 @@ final class Hypergraph(
    */
   def foreachCrossing(one: RelationSet, other: RelationSet)(visit: Int => Unit): Unit = {
     val both = one | other
+    val most = both.size
     val (few, many) = if (one.size <= other.size) (one, other) else (other, one)
     def crosses(member: Int, edge: JoinEdge): Boolean =
       // Each edge once, whatever number of its relations are in the smaller set.
@@ -77,7 +80,7 @@ final class Hypergraph(
     few.foreach { member =>
       val (candidates, others) = (at(member), partners(member))
       var i = 0
-      while (i < candidates.length) {
+      while (i < candidates.length && sizes(candidates(i)) <= most) {
         val found =
           if (others(i) >= 0) many.contains(others(i)) else crosses(member, edges(candidates(i)))
         if (found) visit(candidates(i))

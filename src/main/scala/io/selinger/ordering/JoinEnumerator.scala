@@ -120,10 +120,11 @@ final class JoinEnumerator(
     }
 
   private def linear(known: Seq[JoinTree]): Seq[JoinTree] = {
-    val orders = known.map(_.leaves.toIndexedSeq) ++ (if (isSmall) linearized else Nil)
     // The more joins there are between two sets, the longer it takes to cost one.
     val affordable = math.max(0, (mostLinearWork / linearWork).toInt)
-    val found = orders.distinct.take(affordable).flatMap { order =>
+    val orders = (known.iterator.map(_.leaves.toIndexedSeq) ++
+      (if (isSmall) linearized else Nil)).distinct.take(affordable).toSeq
+    val found = orders.flatMap { order =>
       LinearSearch.best(order.map(relations), graph, searched, expired(linearShare))
     }
     // What was costed roughly is costed in full once only.
@@ -136,7 +137,7 @@ final class JoinEnumerator(
    * helps: the neighbourhoods of all three are different ones.
    */
   private def improved(tree: JoinTree, joins: Double): JoinTree = {
-    val parts = (refinedParts / density).toInt
+    val parts = (refinedParts * effort / density).toInt
     def refined(tree: JoinTree): JoinTree =
       new TreeRefinement(graph, trees, refinedInputs, parts, expired(refinedShare)).refined(tree)
     def reordered(tree: JoinTree): JoinTree =
@@ -145,13 +146,18 @@ final class JoinEnumerator(
         .filter(_.seconds < tree.seconds)
         .getOrElse(tree)
     def rearranged(tree: JoinTree): JoinTree =
-      new SubtreeMoves(graph, trees, (joins / density).toInt, expired(refinedShare)).improved(tree)
+      new SubtreeMoves(
+        graph,
+        trees,
+        (joins * effort / density).toInt,
+        expired(refinedShare)
+      ).improved(tree)
     @tailrec def again(tree: JoinTree, rounds: Int): JoinTree = {
       val next = reordered(rearranged(tree))
       if (rounds == 0 || (next eq tree)) next else again(refined(next), rounds - 1)
     }
     val first = refined(tree)
-    if (isFull) again(first, improvingRounds) else first
+    if (isFull) again(first, (improvingRounds * effort).toInt) else first
   }
 
   /** Of many relations, most trees are looked at roughly. */
@@ -199,6 +205,9 @@ final class JoinEnumerator(
     isSmallest || graph.size <= mostFull && graph.size * linkCount <= mostFullWork
 
   private def isSmallest: Boolean = graph.size <= mostSmallest
+
+  /** Share of the work that goes into improving a tree. */
+  private def effort: Double = if (isSmallest) 1.0 else lessEffort
 
   /** Where nearly all orders are possible, or keys are not independent, rough costs mislead most. */
   private lazy val isThorough: Boolean =
@@ -262,6 +271,7 @@ object JoinEnumerator {
   private val refinedInputs = 6
   private val refinedParts = 24
   private val improvingRounds = 4
+  private val lessEffort = 0.5
   private val joinsForMoves = 1500.0
   private val mostJoinsForMoves = 9000.0
   // Relations for which the greedy order is costed in full, whatever the number of joins.

@@ -71,6 +71,18 @@ final case class JoinGraph(
   def equalitiesBetween(left: RelationSet, right: RelationSet): Seq[EqualTo] =
     keyNumbersBetween(left, right).flatMap(keys(_).between(left, right))
 
+  // Numbers of the predicates of each of the hypergraph's edges, and of those that belong to none of them.
+  private val (numbersOf: IndexedSeq[Seq[Int]], ofSimpleJoins: Seq[Int]) = {
+    // By identity: with a hundred rules each, to compare edges takes longer than all the rest.
+    val byEdge = new java.util.IdentityHashMap[JoinEdge, mutable.ListBuffer[Int]]()
+    predicates.indices.foreach { p =>
+      byEdge.computeIfAbsent(predicates(p).edge, _ => mutable.ListBuffer.empty) += p
+    }
+    val ofEdges =
+      shape.edges.map(edge => Option(byEdge.remove(edge)).fold(List.empty[Int])(_.toList))
+    (ofEdges, predicates.indices.filter(p => byEdge.containsKey(predicates(p).edge)))
+  }
+
   /** Conditions beside the keys that a join of these sets evaluates. */
   def predicatesBetween(
       left: RelationSet,
@@ -78,14 +90,15 @@ final case class JoinGraph(
       how: Connection
   ): Seq[JoinPredicate] = how.edge match {
     case Some(index) => predicatesOf(index)
-    case None => if (predicates.isEmpty) Nil else predicates.filter(_.joins(left, right))
+    case None if predicates.isEmpty => Nil
+    case None =>
+      val found = mutable.ArrayBuffer.from(ofSimpleJoins.filter(predicates(_).joins(left, right)))
+      shape.foreachCrossing(left, right)(found ++= numbersOf(_))
+      found.sorted.map(predicates).toSeq
   }
 
   /** Those that belong to one of [[Hypergraph.edges]]. */
-  val predicatesOf: Map[Int, Seq[JoinPredicate]] = {
-    val byEdge = predicates.groupBy(_.edge)
-    shape.edges.zipWithIndex.map { case (edge, i) => i -> byEdge.getOrElse(edge, Nil) }.toMap
-  }
+  def predicatesOf(edge: Int): Seq[JoinPredicate] = numbersOf(edge).map(predicates)
 
   /** The condition of a join of two sets: each equivalence class gives it one equality. */
   def conditionBetween(
@@ -102,25 +115,29 @@ final case class JoinGraph(
   /** What a join adds to the columns of its relations. */
   val marks: Seq[Attribute] = kinds.collect { case ExistenceJoin(exists) => exists }
 
+  // By column, relations of all joins that compare it.
+  private val uses: mutable.HashMap[ExprId, RelationSet] = {
+    val found = mutable.HashMap.empty[ExprId, RelationSet]
+    def add(expression: Expression, relations: RelationSet): Unit =
+      JoinGraph.columnsOf(expression).foreach { column =>
+        found.update(column.exprId, found.getOrElse(column.exprId, RelationSet.empty) | relations)
+      }
+    for (key <- keys; (_, member) <- key.members) add(member, key.relations)
+    predicates.foreach(p => add(p.condition, p.edge.relations))
+    found
+  }
+
   /** Columns of each relation. */
   val columns: IndexedSeq[Array[Column]] = {
     val wanted = AttributeSet(output)
-    val uses = (keys.flatMap(k =>
-      k.members.flatMap(member => JoinGraph.columnsOf(member._2).map(_.exprId -> k.relations))
-    ) ++ predicates.flatMap(p =>
-      JoinGraph.columnsOf(p.condition).map(_.exprId -> p.edge.relations)
-    )).groupMap(_._1)(_._2)
     relations.map(_.output.map { a =>
-      Column(a, wanted.contains(a), RelationSet.union(uses.getOrElse(a.exprId, Nil)))
+      Column(a, wanted.contains(a), uses.getOrElse(a.exprId, RelationSet.empty))
     }.toArray)
   }
 
   /** Columns of `set` that something outside of it still needs. */
   def requiredOf(set: RelationSet): Seq[Attribute] =
     set.members.flatMap(i => columns(i).collect { case c if c.isRequired(set) => c.attribute })
-
-  private val uses: mutable.HashMap[ExprId, RelationSet] =
-    mutable.HashMap.from(columns.flatten.map(c => c.attribute.exprId -> c.uses))
 
   /** Whether joins of `set` with others compare the column. */
   def isCompared(column: ExprId, set: RelationSet): Boolean =
@@ -196,8 +213,14 @@ object JoinGraph {
       if (conditions.forall(columnsOf(_).forall(a => owner.contains(a.exprId)))) Some(built)
       else None
 
-    private def relationsOf(expression: Expression): RelationSet =
-      RelationSet.of(columnsOf(expression).map(a => owner(a.exprId)))
+    private val singles = relations.indices.map(RelationSet.single)
+
+    private def relationOf(column: Attribute): RelationSet = singles(owner(column.exprId))
+
+    private def relationsOf(expression: Expression): RelationSet = expression match {
+      case column: Attribute => relationOf(column)
+      case other => RelationSet.union(columnsOf(other).iterator.map(relationOf))
+    }
 
     private lazy val concerned: IndexedSeq[RelationSet] = conditions.map(relationsOf)
 
@@ -211,20 +234,28 @@ object JoinGraph {
           val predicates = own.next().map { condition =>
             next += 1
             val named = concerned(next - 1)
-            val rejects = named.members.filter { i =>
-              NullRejection.rejects(condition, relations(i).outputSet)
-            }
-            OperatorTree.Predicate(next - 1, named, RelationSet.of(rejects))
+            OperatorTree.Predicate(next - 1, named, rejecting(condition, named))
           }
           OperatorTree.Operator(kindOf(kind), predicates, l, r)
       }
       convert(written)
     }
 
+    /** Those of its relations that make a condition false or null when all their columns are null. */
+    private def rejecting(condition: Expression, named: RelationSet): RelationSet =
+      condition match {
+        case EqualTo(_: Attribute, _: Attribute) => named
+        case _ =>
+          RelationSet.of(named.members.filter { i =>
+            NullRejection.rejects(condition, relations(i).outputSet)
+          })
+      }
+
     private def built: JoinGraph = {
       val detector = new ConflictDetector(tree)
       val edges = detector.edges
-      val edgeOf = edges.flatMap(edge => edge.predicates.map(_ -> edge)).toMap
+      val edgeOf = new Array[JoinEdge](conditions.size)
+      for (edge <- edges; condition <- edge.predicates) edgeOf(condition) = edge
       val equalities = conditions.indices.flatMap { i =>
         conditions(i) match {
           case e @ EqualTo(l, r) if isFree(edgeOf(i), concerned(i)) && apart(l, r) => Some((i, e))
@@ -234,16 +265,16 @@ object JoinGraph {
       val classes = equivalent(equalities.map(_._2)).map(keyClass)
       val allInner = pairs.forall(_.joinType == Inner)
       // What follows from others may be subject to rules of its own.
-      val implied = classes.map { case (key, _) =>
-        lazy val named = key.written.map(relationsOf)
-        for {
-          (one, n) <- key.members.map(_._1).zipWithIndex
-          if key.members.size > 2
-          (other, _) <- key.members.drop(n + 1)
-          both = RelationSet.single(one) | RelationSet.single(other)
-          if !named.contains(both)
-        } yield
-          if (allInner) simple(one, other) else detector.between(one, other)
+      val implied = classes.map {
+        case (key, _) if key.members.size <= 2 => Nil
+        case (key, _) =>
+          val named = key.written.map(relationsOf)
+          for {
+            (one, n) <- key.members.map(_._1).zipWithIndex
+            (other, _) <- key.members.drop(n + 1)
+            if !named.contains(singles(one) | singles(other))
+          } yield
+            if (allInner) simple(one, other) else detector.between(one, other)
       }
       val transitive = implied.map(_.forall(e => e.kind == JoinKind.Inner && e.relations.size == 2))
       val (whole, split) = classes.zip(implied).zip(transitive).partition(_._2)
@@ -256,10 +287,9 @@ object JoinGraph {
         )
       }
       val keys = whole.map(_._1._1._1) ++ apartKeys
-      val numberOf = new java.util.IdentityHashMap[EqualTo, Int]()
-      equalities.foreach { case (i, e) => numberOf.put(e, i) }
-      val inKeys = keys.iterator.flatMap(_.written).map(numberOf.get).toSet
-      val beside = conditions.indices.filterNot(inKeys).map { i =>
+      val inKeys = new java.util.IdentityHashMap[Expression, Unit]()
+      for (key <- keys; equality <- key.written) inKeys.put(equality, ())
+      val beside = conditions.indices.filterNot(i => inKeys.containsKey(conditions(i))).map { i =>
         JoinPredicate(conditions(i), edgeOf(i), sidesOf(conditions(i)))
       }
       val shape =
@@ -331,7 +361,8 @@ object JoinGraph {
       val (members, implied) = equalities match {
         // Nearly all classes, and of cliques there are thousands.
         case Seq(EqualTo(left: Attribute, right: Attribute)) =>
-          (Seq(owner(left.exprId) -> left, owner(right.exprId) -> right).sortBy(_._1), Nil)
+          val (one, other) = (owner(left.exprId) -> left, owner(right.exprId) -> right)
+          (if (one._1 < other._1) List(one, other) else List(other, one), Nil)
         case _ =>
           val byRelation = distinct(equalities.flatMap(_.children))
             .groupBy(e => relationsOf(e).lowest)
@@ -373,9 +404,11 @@ object JoinGraph {
       val (one, other) = (leader(identity(equality.left)), leader(identity(equality.right)))
       if (one != other) leaders.update(other, one)
     }
-    val led = equalities.map(e => leader(identity(e.left)) -> e)
-    val classes = led.groupMap(_._1)(_._2)
-    led.map(_._1).distinct.map(classes)
+    val classes = mutable.LinkedHashMap.empty[Any, mutable.ListBuffer[EqualTo]]
+    equalities.foreach { equality =>
+      classes.getOrElseUpdate(leader(identity(equality.left)), mutable.ListBuffer.empty) += equality
+    }
+    classes.valuesIterator.map(_.toList).toIndexedSeq
   }
 
   /** Columns that an expression names. Making sets of them is slow, and most are equalities. */

@@ -21,9 +21,9 @@ final case class KeyClass(
 
   val dataType: DataType = members.head._2.dataType
 
-  private val memberOf: Map[Int, Expression] = members.toMap
+  private lazy val memberOf: Map[Int, Expression] = members.toMap
 
-  private val named: Seq[(Int, Int, EqualTo)] = written.flatMap { equality =>
+  private lazy val named: Seq[(Int, Int, EqualTo)] = written.flatMap { equality =>
     for (l <- relationOf(equality.left); r <- relationOf(equality.right)) yield (l, r, equality)
   }
 

@@ -26,7 +26,8 @@ private[stats] object ColumnIds {
    * @param computed what each computed column is made of
    */
   def withSources(found: Set[ExprId], computed: Map[ExprId, Set[ExprId]]): Set[ExprId] = {
-    val more = found.iterator.flatMap(computed.get).flatten.filterNot(found).toSet
+    // What is computed is little beside the columns of a hundred joins.
+    val more = computed.iterator.filter(c => found(c._1)).flatMap(_._2).filterNot(found).toSet
     if (more.isEmpty) found else withSources(found ++ more, computed)
   }
 }

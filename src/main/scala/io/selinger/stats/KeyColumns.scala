@@ -4,6 +4,7 @@ import io.selinger.core.PlanningPass
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
+import scala.collection.mutable
 
 /**
  * The columns that a plan joins, groups by or filters on. A leaf cannot know them, and how many
@@ -51,16 +52,25 @@ object KeyColumns {
       case _ => Nil
     }
     val computed = plans.flatMap(computedFrom).groupMapReduce(_._1)(_._2)(_ ++ _)
+    val ofKeys = ColumnIds.of(keys)
     Columns(
-      ColumnIds.withSources(ColumnIds.of(keys), computed),
-      ColumnIds.withSources(ColumnIds.of(keys ++ others), computed)
+      ColumnIds.withSources(ofKeys, computed),
+      ColumnIds.withSources(ofKeys ++ ColumnIds.of(others), computed)
     )
   }
 
-  private def compared(condition: Expression): Seq[Expression] = condition match {
-    case And(left, right) => compared(left) ++ compared(right)
-    case Equality(left, right) if !left.foldable && !right.foldable => Seq(left, right)
-    case _ => Nil
+  private def compared(condition: Expression): Seq[Expression] = {
+    val found = mutable.ListBuffer.empty[Expression]
+    def add(conjunct: Expression): Unit = conjunct match {
+      case And(left, right) =>
+        add(left)
+        add(right)
+      case Equality(left, right) if !left.foldable && !right.foldable =>
+        val _ = found ++= Seq(left, right)
+      case _ => ()
+    }
+    add(condition)
+    found.toList
   }
 
   /** What an operator computes, from what. */

@@ -84,16 +84,23 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
     assert(Partitionings.areAsIs(IntegerType) && !Partitionings.areAsIs(DoubleType))
   }
 
+  private def region(graph: JoinGraph, best: Int*): SharedOrders.Region = {
+    val trees = costs(graph, Seq.fill(3)(estimate(1e8, 1e8)): _*)
+    SharedOrders.Region(graph, trees, leftDeep(trees, 0, 1, 2), leftDeep(trees, best: _*))
+  }
+
+  /** Orders that change, by region. */
+  private def better(regions: SharedOrders.Region*): Map[Int, Option[JoinTree]] =
+    new SharedOrders(regions.toIndexedSeq, () => false).better(minGain = 0.1).fold(
+      Map.empty[Int, Option[JoinTree]]
+    ) { found =>
+      assert(found.together < found.alone)
+      found.orders
+    }
+
   test(
     "regions that join alike are joined in one order, if that is cheaper than the best of each"
   ) {
-    val large = Seq.fill(3)(estimate(1e8, 1e8))
-    def region(graph: JoinGraph, best: Int*) = {
-      val trees = costs(graph, large: _*)
-      SharedOrders.Region(graph, trees, leftDeep(trees, 0, 1, 2), leftDeep(trees, best: _*))
-    }
-    def better(regions: SharedOrders.Region*) =
-      new SharedOrders(regions.toIndexedSeq, () => false).better(minGain = 0.1)
     val graphs = Seq.fill(2)(keyed(isOne = false))
     val (one, other) = (region(graphs(0), 0, 1, 2), region(graphs(1), 1, 2, 0))
     val changed = better(one, other)
@@ -104,7 +111,6 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
     }
     assert(orders.map(_.joins.map(_.set)).distinct.size == 1)
     assert(better(one, region(graphs(1), 0, 1, 2)).isEmpty && better(one).isEmpty)
-    assert(new SharedOrders(IndexedSeq(one, other), () => true).better(0.1).isEmpty)
     // Of other relations nothing is computed twice; of one that is another, not what it is part of.
     def filtered(which: Int) = {
       var next = -1
@@ -123,30 +129,60 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
   }
 
   test("what regions differ in comes later, if the rest is then computed once for all of them") {
-    val large = Seq.fill(3)(estimate(1e8, 1e8))
-    def region(differing: Int, value: Int) = {
+    def differing(at: Int, value: Int) = {
       var next = -1
       val graph = keyed(
         isOne = false,
         plan => {
           next += 1
-          if (next != differing) plan
+          if (next != at) plan
           else Filter(GreaterThan(plan.output.head, Literal(value)), plan)
         }
       )
-      val trees = costs(graph, large: _*)
-      SharedOrders.Region(graph, trees, leftDeep(trees, 0, 1, 2), leftDeep(trees, 0, 1, 2))
+      region(graph, 0, 1, 2)
     }
-    def better(regions: SharedOrders.Region*) =
-      new SharedOrders(regions.toIndexedSeq, () => false).better(minGain = 0.1)
-    val later = better(region(differing = 0, 1), region(differing = 0, 2))
+    val later = better(differing(at = 0, 1), differing(at = 0, 2))
     val joined = Seq(RelationSet.of(Seq(1, 2)), RelationSet.first(3))
     assert(later.keySet == Set(0, 1))
     assert(later.values.forall(_.exists(_.joins.map(_.set) == joined)))
     // Without the relation in the middle nothing connects the others; the last one comes last anyway.
     Seq(1, 2).foreach { i =>
-      assert(better(region(differing = i, 1), region(differing = i, 2)).isEmpty, s"relation $i")
+      assert(better(differing(at = i, 1), differing(at = i, 2)).isEmpty, s"relation $i")
     }
+  }
+
+  test("many regions share, whatever else the query joins") {
+    def other(i: Int) = region(
+      keyed(isOne = false, r => Filter(GreaterThan(r.output.head, Literal(i)), r)),
+      0,
+      1,
+      2
+    )
+    val alike = (0 until 20).flatMap { _ =>
+      Seq(region(keyed(isOne = false), 0, 1, 2), region(keyed(isOne = false), 1, 2, 0))
+    }
+    val regions = (0 until 30).map(other) ++ alike ++ (30 until 60).map(other)
+    val changed = new SharedOrders(regions, () => false).better(minGain = 0.0).get.orders
+    assert(changed.keys.forall(i => i >= 30 && i < 70))
+    val orders = (30 until 70).map { i =>
+      changed.getOrElse(i, Some(regions(i).best)).getOrElse(regions(i).written).joins.map(_.set)
+    }
+    assert(orders.distinct.size == 1)
+  }
+
+  test("where the time is up, the best orders so far are kept") {
+    val regions =
+      Seq(Seq(0, 1, 2), Seq(1, 2, 0), Seq(1, 2, 0)).map(region(keyed(isOne = false), _: _*))
+    def after(asked: Int) = {
+      var left = asked
+      val sharing = new SharedOrders(regions.toIndexedSeq, () => { left -= 1; left < 0 })
+      (sharing.better(minGain = 0.1).map(_.orders.keySet), sharing.isPartial, asked - left)
+    }
+    val (whole, isPartial, asked) = after(Int.MaxValue)
+    assert(whole.nonEmpty && !isPartial)
+    val parts = (0 until asked).map(after)
+    assert(parts.forall(_._2) && parts.head._1.isEmpty)
+    assert(parts.last._1 == whole)
   }
 
   test("of two joins that cost the same, the one whose rows are less certain costs a little more") {

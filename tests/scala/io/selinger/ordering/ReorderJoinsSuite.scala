@@ -225,11 +225,60 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
           val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(twice)))
           assert(Answer.difference(stock, answer).isEmpty)
           val decisions = Plans.decisions(df, rule)
-          assert(decisions.map(_.reason).contains(Reason.OrderShared), decisions)
+          val shared = decisions.filter(_.reason == Reason.OrderShared)
+          assert(shared.nonEmpty, decisions)
+          shared.foreach { made =>
+            def cost(name: String) =
+              made.evidence.find(_.name == s"cost of all places $name").map(_.value)
+            assert(cost("as chosen").exists(_ < cost("at their own best").get), made.evidence)
+          }
           val plan = Plans.execution(df).executedPlan.toString.split("Initial Plan").head
           assert("FileScan parquet \\[s_item".r.findAllIn(plan).size == 1, plan)
         }
       }
+    }
+  }
+
+  test("an order that several places share says what bounds it, and numbers what is used twice") {
+    withTables { _ =>
+      def sold(sale: Int) =
+        s"""SELECT sale, days.d_number, other.d_number FROM stock JOIN days ON amount = d_day
+           |JOIN sales ON item = s_item JOIN days other ON day = other.d_day
+           |JOIN (SELECT /*+ MERGE(stock) */ sales.sale AS hinted FROM sales
+           |  JOIN stock ON sale = amount) ON sale = hinted
+           |WHERE sale = $sale""".stripMargin
+      withConf(shuffled: _*) {
+        val df = spark.sql(s"${sold(7)} UNION ALL ${sold(9)}")
+        val shared = Plans.decisions(df, rule).filter(_.reason == Reason.OrderShared)
+        assert(shared.nonEmpty, Plans.decisions(df, rule))
+        shared.foreach { made =>
+          assert(made.detail.exists(_.contains(Reason.HintObeyed.code)), made)
+          val names = Seq(made.chosen, made.stock).flatten
+          assert(names.forall(text => text.contains("days") && text.contains("days#2")), names)
+        }
+      }
+    }
+  }
+
+  test("orders of several places that were compared in part only say so") {
+    withTables { _ =>
+      val query = Seq(7, 9)
+        .map(sale => s"""SELECT sale FROM stock JOIN days ON amount = d_day
+                        |JOIN sales ON item = s_item WHERE sale = $sale""".stripMargin)
+        .mkString(" UNION ALL ")
+      def details(sharingMs: Double) = withConf(shuffled: _*) {
+        val plan =
+          withConf(SelingerConf.REORDER_JOINS.switch -> "false")(optimized(spark.sql(query)))
+        withConf(SelingerConf.PLANNING_BUDGET_MS.key -> "1") {
+          PlanningPass.start()
+          new ReorderJoins(spark, sharingMs).apply(plan).collect { case join: Join =>
+            Decision.of(join).filter(_.chosen.isDefined).flatMap(_.detail)
+          }.flatten
+        }
+      }
+      val partly = details(sharingMs = 1e-6)
+      assert(partly.size == 2 && partly.forall(_.contains("compared in part")), partly)
+      assert(!details(sharingMs = 60000).exists(_.contains("compared in part")))
     }
   }
 

@@ -34,7 +34,17 @@ final class JoinEnumerator(
 
   private val relations = (0 until graph.size).map(trees.relation)
 
-  private def expired(share: Double): () => Boolean = () => used() >= share
+  // Whether a search ended where the time was up.
+  private var cut = false
+
+  private def isUsed(share: Double): Boolean = used() >= share
+
+  /** For a search to ask while there is more to look at. */
+  private def expired(share: Double): () => Boolean = () => {
+    val isUp = isUsed(share)
+    cut ||= isUp
+    isUp
+  }
 
   /** None where the time is up before a tree is complete. */
   def best(): Option[Found] = {
@@ -48,7 +58,7 @@ final class JoinEnumerator(
         ExactSearch.best(graph, relations, trees, pairs, bound, expired(exactShare))
       }
     exact.map(Found(_, Method.Exact, None)).orElse {
-      if (expired(exactShare)()) heuristic(Some(Limit.Time))
+      if (isUsed(exactShare)) heuristic(Some(Limit.Time))
       else heuristic(Option.unless(complete)(Limit.Pairs))
     }
   }
@@ -62,7 +72,7 @@ final class JoinEnumerator(
   }
 
   private def heuristic(limit: Option[Limit]): Option[Found] = {
-    val start = written.filterNot(_ => expired(1.0)())
+    val start = written.filterNot(_ => isUsed(1.0))
     val known = (greedy ++ start).toSeq
     val searches = guided(known, mostListed, rounds = 1) match {
       case Some(better) => better.toSeq.map(Found(_, Method.Guided, limit))
@@ -75,11 +85,12 @@ final class JoinEnumerator(
       .minByOption(_.tree.seconds)
       .map(found => found.copy(tree = improved(found.tree, joinsForMoves)))
       .map(thorough)
+      .map(found => if (cut) found.copy(limit = Some(Limit.Time)) else found)
   }
 
   /** With several times the work, if that does not take the time of what comes after. */
   private def thorough(found: Found): Found =
-    if (!isThorough || expired(thoroughShare)()) found
+    if (!isThorough || isUsed(thoroughShare)) found
     else {
       val better = guided(Seq(found.tree), mostRough, guidedRounds).flatten
       val tree = improved(better.getOrElse(found.tree), mostJoinsForMoves)

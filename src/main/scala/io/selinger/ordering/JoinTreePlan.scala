@@ -3,6 +3,7 @@ package io.selinger.ordering
 import io.selinger.stats.{FileRelation, ImportedStatistics}
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical._
+import scala.collection.mutable
 
 /** From the joins of a region to their tree, and from a tree to joins that return what the region does. */
 private[ordering] object JoinTreePlan {
@@ -68,8 +69,17 @@ private[ordering] object JoinTreePlan {
     else Project(plan.output.filter(required.contains), plan)
   }
 
-  /** Of its first table, for people. */
-  def nameOf(plan: LogicalPlan): String = {
+  /** Of the first table of each, for people; a second use of a table is numbered. */
+  def namesOf(plans: IndexedSeq[LogicalPlan]): IndexedSeq[String] = {
+    val names = plans.map(nameOf)
+    val uses = mutable.HashMap.empty[String, Int].withDefaultValue(0)
+    names.map { name =>
+      uses(name) += 1
+      if (uses(name) == 1) name else s"$name#${uses(name)}"
+    }
+  }
+
+  private def nameOf(plan: LogicalPlan): String = {
     val leaves = plan.collectLeaves()
     val first = leaves.headOption.map {
       case ImportedStatistics(index) => index.relation.name

@@ -29,7 +29,8 @@ import scala.collection.mutable
  *   6. conditions connect all relations                    else CROSS_PRODUCT
  * and where the order found costs less than the order written by more than estimates are worth, or by
  * a quarter of that where it costs no more even if every relation has as many rows as is feared, else
- * ORDER_CHEAP_ENOUGH; ORDER_SHARED where it serves several regions together. Regions of two relations have no order and are passed over.
+ * ORDER_CHEAP_ENOUGH; ORDER_SHARED where it serves several regions together. Regions of two relations
+ * have no order and are passed over.
  *
  * {{{
  *   SELECT … FROM sales JOIN inventory ON item JOIN dates ON sold_date WHERE dates.year = 2000
@@ -56,14 +57,19 @@ import scala.collection.mutable
  * Not done: cross products between relations that conditions connect; an inner join's conjunct as a
  * filter above an outer join.
  * Cost: planning O(pairs) up to ordering.maxPairs, roughly so up to 60 times as many, then O(n³) up to
- * a hundred relations, greedy beyond.
+ * a hundred relations, greedy beyond; where orders of several regions are changed to share, all are
+ * built a second time.
  * May lose when estimates mislead: the gain must exceed a margin that grows with doubt.
  * Runs in injectPreCBORule: once, after predicates have been pushed down and before Spark prunes
  * columns of scans. A second run finds the order written to be the cheapest.
  * Conf: spark.selinger.reorderJoins.enabled.  References: see JoinEnumerator; Selinger et al., 1979.
+ *
+ * @param sharingMs to compare orders of several regions in any case, even if the budget is used up
  */
-final class ReorderJoins(session: SparkSession)
-    extends GuardedRule(SelingerConf.REORDER_JOINS, SelingerConf.switches) {
+final class ReorderJoins(
+    session: SparkSession,
+    sharingMs: Double = ReorderJoins.leastSharingMs
+) extends GuardedRule(SelingerConf.REORDER_JOINS, SelingerConf.switches) {
   import ReorderJoins._
 
   override protected def begin(): Unit = {
@@ -74,11 +80,15 @@ final class ReorderJoins(session: SparkSession)
     KeyColumns.note(plan)
     val joined = asJoins(plan)
     val shared = SharedPlans.of(joined)
-    val orders = new Orders
+    val orders = new Orders(IndexedSeq.empty, None)
     val alone = visit(joined, shared, orders)
-    val together = orders.together
     // What is chosen for a region may change what its surroundings look like: all are built anew.
-    val visited = together.fold(alone)(visit(joined, shared, _))
+    val visited = orders.together match {
+      case (Some(together), _) => visit(joined, shared, together)
+      case (None, isPartial) =>
+        if (isPartial) noteLimit(alone)
+        alone
+    }
     if (joined eq plan) visited else AntiJoins.restored(visited)
   }
 
@@ -86,38 +96,54 @@ final class ReorderJoins(session: SparkSession)
    * Orders of the regions of one query, which come in the same order each time it is visited.
    *
    * @param before what the search has found for each
-   * @param changed orders that are better together with those of the others; none for that written
+   * @param shared orders that are better together with those of the others
    */
-  private final class Orders(
-      before: IndexedSeq[Option[Found]] = IndexedSeq.empty,
-      changed: Map[Int, Option[JoinTree]] = Map.empty
-  ) {
+  private final class Orders(before: IndexedSeq[Option[Found]], shared: Option[Shared]) {
     private val visited = mutable.ArrayBuffer.empty[Option[(SharedOrders.Region, Option[Found])]]
-
-    def isFirst: Boolean = before.isEmpty
 
     def known: Option[Found] = before.lift(visited.size).flatten
 
     /** None where the region keeps its own order. */
-    def decided: Option[Option[JoinTree]] = changed.get(visited.size)
+    def decided: Option[Shared.Order] = shared.flatMap(_.of(visited.size))
 
     def add(region: Option[(SharedOrders.Region, Option[Found])]): Unit = visited += region
 
-    /** The same regions in orders that are better together than the best of each, if there are any. */
-    def together: Option[Orders] =
-      if (advising || !SQLConf.get.exchangeReuseEnabled) None
+    private lazy val begunMs = PlanningPass.current.usedMs
+
+    /** Share of the time of a search that begins now that is used up. */
+    def searchTime(): () => Double = {
+      val ofAll = begunMs + leastSearchesMs - PlanningPass.current.usedMs
+      usedShare(math.max(1.0, math.min(leastSearchMs, ofAll)))
+    }
+
+    /**
+     * The same regions in orders that are better together than the best of each, if there are any, and
+     * whether the time was up before all had been compared.
+     */
+    def together: (Option[Orders], Boolean) =
+      if (advising || !SQLConf.get.exchangeReuseEnabled) (None, false)
       else {
         val ordered = visited.toIndexedSeq.zipWithIndex.collect { case (Some((r, _)), i) => (r, i) }
-        val used = usedShare(leastSharingMs)
-        val better = new SharedOrders(ordered.map(_._1), () => used() > 1.0)
-          .better(SelingerConf.ORDER_MIN_GAIN.value / 2)
-        Option.when(better.nonEmpty)(
+        val used = usedShare(sharingMs)
+        val sharing = new SharedOrders(ordered.map(_._1), () => used() > 1.0)
+        val better = sharing.better(SelingerConf.ORDER_MIN_GAIN.value / 2).map { better =>
+          val orders = better.orders.map { case (region, tree) => ordered(region)._2 -> tree }
           new Orders(
             visited.toIndexedSeq.map(_.flatMap(_._2)),
-            better.map { case (region, tree) => ordered(region)._2 -> tree }
+            Some(Shared(better.copy(orders = orders), sharing.isPartial))
           )
-        )
+        }
+        (better, sharing.isPartial)
       }
+  }
+
+  /** Says at all orders of a plan that they might be others, had there been time to compare them. */
+  private def noteLimit(plan: LogicalPlan): Unit = plan.foreach {
+    case join: Join =>
+      Decision.of(join).filter(d => d.rule == info.id && d.chosen.isDefined).foreach { decision =>
+        Decision.record(join, decision.copy(detail = joined(decision.detail, Some(partly))))
+      }
+    case _ => ()
   }
 
   /**
@@ -167,10 +193,11 @@ final class ReorderJoins(session: SparkSession)
     val (plan, order) = problem(session, region) match {
       case Left(reason) => (declined(region, reason), None)
       case Right(problem) =>
-        val found = if (orders.isFirst) searched(problem)
-        else orders.known.map(f => f.copy(tree = problem.trees.recosted(f.tree)))
+        val found = orders.known
+          .map(f => f.copy(tree = problem.trees.recosted(f.tree)))
+          .orElse(searched(problem, orders.searchTime()))
         val result = orders.decided match {
-          case Some(order) => Some(together(problem, order))
+          case Some(order) => Some(together(problem, order, found.flatMap(detailOf(_, region))))
           case None => found.map(chosen(problem, _))
         }
         result match {
@@ -184,20 +211,24 @@ final class ReorderJoins(session: SparkSession)
     plan
   }
 
-  private def searched(problem: Problem): Option[Found] =
+  private def searched(problem: Problem, used: () => Double): Option[Found] =
     new JoinEnumerator(
       problem.graph.shape,
       problem.trees,
       Some(problem.written),
       SelingerConf.ORDER_MAX_PAIRS.value,
-      usedShare(leastSearchMs)
+      used
     ).best()
 
-  /** Share of the time from now on that is used up. */
+  /**
+   * Share of the time from now on that is used up.
+   *
+   * @param least ms that there are in any case. A first look at files may have used the budget up, and
+   *   would be in vain without an order
+   */
   private def usedShare(least: Double): () => Double = {
     val pass = PlanningPass.current
     val begun = pass.usedMs
-    // A first look at files may have used the budget up; without an order it would be in vain.
     val allowed = math.max(least, SelingerConf.PLANNING_BUDGET_MS.value - begun)
     () => (pass.usedMs - begun) / allowed
   }
@@ -222,19 +253,40 @@ final class ReorderJoins(session: SparkSession)
       gains,
       if (gains) Reason.OrderCheaper else Reason.OrderCheapEnough,
       detailOf(found, region),
-      if (advising) region.root else result
+      if (advising) region.root else result,
+      costs = Seq(
+        Evidence("cost of the best order", found.tree.seconds, "s", Origin.Derived),
+        Evidence("rows joined at best", rowsJoined(found.tree), "rows", Origin.Derived)
+      )
     )
     (result, if (gains) found.tree else written)
   }
 
   /** The region in an order that was chosen together with those of other regions, or as written. */
-  private def together(problem: Problem, order: Option[JoinTree]): (LogicalPlan, JoinTree) = {
+  private def together(
+      problem: Problem,
+      order: Shared.Order,
+      detail: Option[String]
+  ): (LogicalPlan, JoinTree) = {
     import problem._
-    val other = order.map(trees.recosted)
+    val other = order.tree.map(trees.recosted)
     val plan = other.map(JoinTreePlan.planOf(_, graph, region)).filterNot(isForbidden)
     val tree = other.filter(_ => plan.isDefined).getOrElse(written)
     val result = plan.getOrElse(region.root)
-    record(problem, tree, plan.isDefined, Reason.OrderShared, None, result)
+    record(
+      problem,
+      tree,
+      plan.isDefined,
+      Reason.OrderShared,
+      joined(detail, Option.when(order.shared.isPartial)(partly)),
+      result,
+      costs = Seq(
+        Evidence("cost of this order by itself", tree.seconds, "s", Origin.Derived),
+        Evidence("rows joined in this order", rowsJoined(tree), "rows", Origin.Derived),
+        Evidence("cost of all places at their own best", order.shared.alone, "s", Origin.Derived),
+        Evidence("cost of all places as chosen", order.shared.together, "s", Origin.Derived)
+      )
+    )
     (result, tree)
   }
 
@@ -243,8 +295,11 @@ final class ReorderJoins(session: SparkSession)
     val bounded = Option.when(region.barriers.nonEmpty)(
       s"joins below stay where they are: ${region.barriers.map(_.code).mkString(", ")}"
     )
-    (limited ++ bounded).reduceOption((a, b) => s"$a; $b")
+    joined(limited, bounded)
   }
+
+  private def joined(details: Option[String]*): Option[String] =
+    details.flatten.reduceOption((a, b) => s"$a; $b")
 
   private def advising: Boolean = SelingerConf.switches.mode == Mode.Advise
 
@@ -254,10 +309,12 @@ final class ReorderJoins(session: SparkSession)
       changes: Boolean,
       reason: Reason,
       detail: Option[String],
-      plan: LogicalPlan
+      plan: LogicalPlan,
+      costs: Seq[Evidence]
   ): Unit = {
     import problem._
-    def text(tree: JoinTree) = JoinTree.text(tree, i => JoinTreePlan.nameOf(graph.relations(i)))
+    val names = JoinTreePlan.namesOf(graph.relations)
+    def text(tree: JoinTree) = JoinTree.text(tree, names)
     val outcome =
       if (!changes) Outcome.Same else if (advising) Outcome.Advised else Outcome.Changed
     val influential = trees.influential(written, tree, most = 3)
@@ -270,17 +327,10 @@ final class ReorderJoins(session: SparkSession)
       stock = Some(text(written)),
       evidence = Seq(
         Evidence("cost of the order written", written.seconds, "s", Origin.Derived),
-        Evidence("cost of the best order", tree.seconds, "s", Origin.Derived),
-        Evidence("rows joined as written", rowsJoined(written), "rows", Origin.Derived),
-        Evidence("rows joined at best", rowsJoined(tree), "rows", Origin.Derived)
-      ) ++ influential.map { i =>
+        Evidence("rows joined as written", rowsJoined(written), "rows", Origin.Derived)
+      ) ++ costs ++ influential.map { i =>
         val rows = trees.estimates(i).rows
-        Evidence(
-          s"${JoinTreePlan.nameOf(graph.relations(i))} rows",
-          rows.value,
-          "rows",
-          rows.origin
-        )
+        Evidence(s"${names(i)} rows", rows.value, "rows", rows.origin)
       },
       setting = Some(SelingerConf.ORDER_MIN_GAIN.key),
       detail = detail
@@ -339,9 +389,28 @@ final class ReorderJoins(session: SparkSession)
 
 object ReorderJoins {
 
+  // For one region, and for all of a query.
   private val leastSearchMs = 100.0
-  // In a new session: what it may save are scans and shuffles.
-  private val leastSharingMs = 300.0
+  private val leastSearchesMs = 1000.0
+  // Of all regions together: what they share are whole scans and shuffles.
+  private[ordering] val leastSharingMs = 300.0
+  private val partly =
+    s"orders of several places were compared in part: ${SelingerConf.PLANNING_BUDGET_MS.key} was reached"
+
+  /** Orders that were chosen together, by number of the region. */
+  private final case class Shared(better: SharedOrders.Better, isPartial: Boolean) {
+    def of(region: Int): Option[Shared.Order] =
+      better.orders.get(region).map(Shared.Order(_, this))
+    def alone: Double = better.alone
+    def together: Double = better.together
+  }
+
+  private object Shared {
+
+    /** @param tree none for the order written */
+    final case class Order(tree: Option[JoinTree], shared: Shared)
+  }
+
   private val doubtAJoin = 0.02
   private val mostMargin = 0.9
 

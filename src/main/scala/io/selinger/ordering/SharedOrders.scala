@@ -10,11 +10,11 @@ import scala.collection.mutable
  * parts of a query that name the same common table expression, Spark computes once, if there is an
  * exchange above it; the cheapest order of each region may destroy that, and another may create it.
  *
- * Candidates are the best order of each region by itself, the order written, the orders of regions that
- * join alike, and these with the relations in which the two regions differ at a later place, if they are
- * no worse than the order written. Starting from the best ones, the change
- * of one region, or of all that have an order to it, that makes the whole cheapest is made, until none
- * makes it cheaper.
+ * Candidates for a region are the order written, those of regions that join alike, and its own and
+ * these with the relations in which the two regions differ at a later place (Postponement). Starting
+ * from the best order of each region, the change of one region, or of all that have an order to it,
+ * that makes the whole cheapest is made, until none makes it cheaper. No region changes to an order
+ * that costs more than the one written if rows are as many as is feared.
  */
 private[ordering] final class SharedOrders(
     regions: IndexedSeq[SharedOrders.Region],
@@ -22,6 +22,17 @@ private[ordering] final class SharedOrders(
 ) {
   import SharedOrders._
 
+  private var cut = false
+
+  private def isExpired: Boolean = {
+    cut ||= expired()
+    cut
+  }
+
+  /** Whether the time was up before all candidates had been compared. */
+  def isPartial: Boolean = cut
+
+  // Relations, columns, conditions and subtrees are compared between regions by what they are numbered.
   private val numbers = mutable.HashMap.empty[Any, Int]
 
   /** The same for what is equal. */
@@ -30,49 +41,51 @@ private[ordering] final class SharedOrders(
   private lazy val named: IndexedSeq[Named] = regions.map(new Named(_))
 
   /**
-   * Orders other than the best ones, by region, if the whole is cheaper with them; none where that is
-   * the order written, or where the time is up. What an order saves by itself is not in question here.
+   * The best orders found until the time was up, if the whole is cheaper with them. What an order saves
+   * by itself is not in question here.
    *
    * @param minGain share of the whole that computing things once must save
    */
-  def better(minGain: Double): Map[Int, Option[JoinTree]] =
-    if (regions.size < 2 || regions.size > mostRegions || !haveCommon) Map.empty
+  def better(minGain: Double): Option[Better] =
+    if (concerned.size < 2) None
     else {
       val best = regions.indices.map(i => named(i).candidate(regions(i).best))
       val found = improved(best, regions.indices.map(candidates))
       val least = total(best) * minGain
       def gains(now: Double, before: Double) = before - now > least
-      if (expired() || !gains(total(found), total(best)) || !gains(saved(best), saved(found)))
-        Map.empty
-      else {
-        regions.indices
-          .filter(i => found(i) ne best(i))
-          .map(i => i -> Option.unless(found(i).tree eq regions(i).written)(found(i).tree))
-          .toMap
+      Option.when(gains(total(found), total(best)) && gains(saved(best), saved(found))) {
+        val changed = regions.indices.filter(i => found(i) ne best(i)).map { i =>
+          i -> Option.unless(found(i).tree eq regions(i).written)(found(i).tree)
+        }
+        Better(changed.toMap, total(best), total(found))
       }
     }
 
-  private def haveCommon: Boolean = {
-    val all = named.flatMap(_.relations)
-    all.distinct.size < all.size
-  }
+  /** Regions with a relation that others have too; of very many, some. */
+  private lazy val concerned: Seq[Int] =
+    if (regions.size < 2) Nil
+    else {
+      val times = named.flatMap(_.relations).groupMapReduce(identity)(_ => 1)(_ + _)
+      regions.indices.filter(named(_).relations.exists(times(_) > 1)).take(mostRegions)
+    }
 
-  private def candidates(i: Int): Seq[Candidate] = {
+  private def candidates(i: Int): Seq[Candidate] = if (!concerned.contains(i)) Nil
+  else {
     val region = regions(i)
-    val alike = regions.indices.filter(j => j != i && regions(j).isLike(region))
+    val alike = concerned.filter(j => j != i && regions(j).isLike(region))
     val others = alike
       .map(regions)
       .filterNot(other => other.best eq other.written)
       .map(_.best)
       .distinctBy(orderOf)
-      .take(mostOthers)
+      .take(mostOrders)
       .map(region.trees.recosted)
     val own = orderOf(region.best)
     val orders = (others ++ postponed(i, alike, region.best +: others))
-      .filterNot(_ => expired())
+      .filterNot(_ => isExpired)
       .distinctBy(orderOf)
       .filterNot(orderOf(_) == own)
-    (region.written +: orders).filterNot(_ => expired()).map(named(i).candidate)
+    (region.written +: orders).filterNot(_ => isExpired).map(named(i).candidate)
   }
 
   /** Orders of a region in which relations that it has instead of those of another come later. */
@@ -84,43 +97,47 @@ private[ordering] final class SharedOrders(
       })
     }
     for {
-      later <- differing.distinct.take(mostOthers)
+      later <- differing.distinct.take(mostDifferences)
       if later.nonEmpty && later.size <= region.graph.relations.size / 2
       order <- orders
       other <- new Postponement(region.graph.shape, region.trees, later)
         .orders(order)
-        .takeWhile(_ => !expired())
+        .takeWhile(_ => !isExpired)
     } yield other
   }
 
-  @tailrec
   private def improved(
-      now: IndexedSeq[Candidate],
+      best: IndexedSeq[Candidate],
       candidates: IndexedSeq[Seq[Candidate]]
   ): IndexedSeq[Candidate] = {
-    val one = for {
-      i <- now.indices
-      candidate <- candidates(i)
-      if candidate ne now(i)
-    } yield now.updated(i, candidate)
-    // Two regions that could be alike in another order gain nothing if one of them changes.
-    val several = candidates.flatten.map(_.order).distinct.map { order =>
-      now.indices.map(i => candidates(i).find(_.order == order).getOrElse(now(i)))
+    val byOrder = candidates.map(_.reverseIterator.map(c => c.order -> c).toMap)
+    val orders = candidates.flatten.map(_.order).distinct
+    @tailrec
+    def step(now: IndexedSeq[Candidate]): IndexedSeq[Candidate] = {
+      val one = for {
+        i <- now.indices.iterator
+        candidate <- candidates(i)
+        if candidate ne now(i)
+      } yield now.updated(i, candidate)
+      // Two regions that could be alike in another order gain nothing if one of them changes.
+      val several =
+        orders.iterator.map(order => now.indices.map(i => byOrder(i).getOrElse(order, now(i))))
+      val before = total(now)
+      val cheaper = (one ++ several)
+        .takeWhile(_ => !isExpired)
+        .map(changed => changed -> total(changed))
+        .filter(_._2 < before)
+        .toSeq
+        .sortBy(_._2)
+        .map(_._1)
+      cheaper.find(changed =>
+        now.indices.forall(i => (changed(i) eq now(i)) || isNoWorse(i, changed(i)))
+      ) match {
+        case Some(changed) => step(changed)
+        case None => now
+      }
     }
-    val before = total(now)
-    val cheaper = (one ++ several).iterator
-      .filterNot(_ => expired())
-      .map(orders => orders -> total(orders))
-      .filter(_._2 < before)
-      .toSeq
-      .sortBy(_._2)
-      .map(_._1)
-    cheaper.find(orders =>
-      now.indices.forall(i => (orders(i) eq now(i)) || isNoWorse(i, orders(i)))
-    ) match {
-      case Some(orders) => improved(orders, candidates)
-      case None => now
-    }
+    step(best)
   }
 
   private val noWorse = mutable.HashMap.empty[(Int, Seq[RelationSet]), Boolean]
@@ -223,8 +240,18 @@ private[ordering] final class SharedOrders(
 private[ordering] object SharedOrders {
 
   // Each step looks at all of them.
-  private val mostRegions = 16
-  private val mostOthers = 3
+  private val mostRegions = 64
+  // Orders that a region takes from others.
+  private val mostOrders = 3
+  // Sets of relations in which a region differs from others.
+  private val mostDifferences = 3
+
+  /**
+   * @param orders those that change, by region; none for the order written
+   * @param alone seconds of all regions, each in the order that is best for it
+   * @param together the same in these orders
+   */
+  final case class Better(orders: Map[Int, Option[JoinTree]], alone: Double, together: Double)
 
   /** @param best its order if it were alone */
   final case class Region(

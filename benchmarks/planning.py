@@ -125,27 +125,30 @@ def summarise(rows: Sequence[Row]) -> Row:
     Returns
     -------
     dict
-        ``p95_ms_<relations>`` of each size, ``max_cost_over_optimum`` up to 18 relations,
+        ``p95_ms_<relations>`` of each size, ``max_cost_over_optimum`` up to 18 relations, the same
+        of each form (``max_cost_over_optimum_<form>``),
         ``max_cost_over_greedy``, ``max_cost_over_written``, ``max_allocated_mb``; None where there
         was nothing to compare with.
 
     Examples
     --------
-    >>> row = {"relations": 20, "ms": 3.0, "cost": 2.0, "greedy": 4.0, "written": 2.0}
-    >>> made = summarise([{**row, "allocated_mb": 1.5}])
+    >>> row = {"shape": "star", "relations": 20, "ms": 3.0, "allocated_mb": 1.5}
+    >>> made = summarise([{**row, "cost": 2.0, "greedy": 4.0, "written": 2.0}])
     >>> made["p95_ms_20"], made["max_cost_over_greedy"], made["max_cost_over_optimum"]
     (3.0, 0.5, None)
     """
 
-    def worst(other: str) -> float | None:
-        ratios = [row["cost"] / row[other] for row in rows if row.get(other)]
-        return round(max(ratios), 4) if ratios else None
+    def worst(other: str, form: str | None = None) -> float | None:
+        asked = [row for row in rows if row.get(other) and form in (None, row["shape"])]
+        return round(max(row["cost"] / row[other] for row in asked), 4) if asked else None
 
     sizes = sorted({row["relations"] for row in rows})
+    forms = sorted({row["shape"] for row in rows if row.get("optimum")})
     times = {n: [row["ms"] for row in rows if row["relations"] == n] for n in sizes}
     return {
         **{f"p95_ms_{n}": round(percentile(found, 0.95) or 0.0, 2) for n, found in times.items()},
         "max_cost_over_optimum": worst("optimum"),
+        **{f"max_cost_over_optimum_{form}": worst("optimum", form) for form in forms},
         "compared_with_optimum": sum("optimum" in row for row in rows),
         "max_cost_over_greedy": worst("greedy"),
         "max_cost_over_written": worst("written"),

@@ -7,19 +7,30 @@ import io.selinger.explain.SelingerExplain
 import java.nio.file.{Files, Path}
 import java.util.Comparator
 import org.apache.spark.sql.{SparkSession => ApiSession, SparkSessionExtensions}
+import org.apache.spark.sql.catalyst.catalog.TemporaryViewRelation
 import org.apache.spark.sql.classic.SparkSession
 import org.scalatest.{BeforeAndAfterEach, Suite}
 
-/** The one Spark of all suites. Its session has the extension and raises what goes wrong in it. */
+/**
+ * The one Spark of all suites. Its session has the extension and raises what goes wrong in it. Temporary
+ * views that a test creates or replaces are as before after it.
+ */
 trait SharedSession extends BeforeAndAfterEach { this: Suite =>
 
   protected def spark: SparkSession = SharedSession.selinger
 
+  private var viewsBefore = Map.empty[String, TemporaryViewRelation]
+
   override protected def beforeEach(): Unit = {
     SharedSession.use(spark)
     PlanningPass.start()
+    viewsBefore = SharedSession.views(spark)
     super.beforeEach()
   }
+
+  override protected def afterEach(): Unit =
+    try super.afterEach()
+    finally SharedSession.restore(spark, viewsBefore)
 
   /** Runs `body` with these confs and puts the former values back. */
   protected def withConf[A](settings: (String, String)*)(body: => A): A =
@@ -71,6 +82,22 @@ object SharedSession {
     } finally settings.map(_._1).foreach { key =>
         before.get(key).fold(conf.unset(key))(conf.set(key, _))
       }
+  }
+
+  private def views(session: SparkSession): Map[String, TemporaryViewRelation] = {
+    val catalog = session.sessionState.catalog
+    catalog.getTempViewNames().flatMap(name => catalog.getRawTempView(name).map(name -> _)).toMap
+  }
+
+  private def restore(session: SparkSession, before: Map[String, TemporaryViewRelation]): Unit = {
+    val catalog = session.sessionState.catalog
+    val now = views(session)
+    now.keySet.diff(before.keySet).foreach(catalog.dropTempView)
+    before.foreach { case (name, view) =>
+      if (!now.get(name).exists(_ eq view)) {
+        catalog.createTempView(name, view, overrideIfExists = true)
+      }
+    }
   }
 
   private def create(extensions: Seq[SparkSessionExtensions => Unit]): SparkSession = {

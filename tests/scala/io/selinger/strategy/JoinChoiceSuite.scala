@@ -1,7 +1,7 @@
 package io.selinger.strategy
 
 import io.selinger.core.{Origin, Reason}
-import io.selinger.cost.{Cluster, JoinCost}
+import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
 import io.selinger.strategy.JoinOperator._
 import io.selinger.testing.JoinInputs
 import io.selinger.testing.JoinInputs.side
@@ -297,9 +297,12 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       choice.candidates.map(_.operator).foreach {
         case BroadcastHash(build) =>
           assert(limits.broadcastBuilds(build))
-          assert(
-            built(build).tableBytes(built(build).estimate.high) <= limits.broadcastLimitBytes.get
-          )
+          val table = built(build)
+          val feared = table.tableBytes(table.estimate.high)
+          val limit = limits.broadcastLimitBytes.get
+          assert(table.tableBytes(table.estimate.rows.value) <= limit)
+          assert(feared <= limit * JoinSettings.surpriseFactor)
+          assert(feared <= 10 * mib || table.promisedBytes + feared <= limits.totalLimitBytes)
         case ShuffledHash(build) =>
           assert(limits.shuffledBuilds(build))
           val rows = built(build).estimate.bound.get * built(build).largestTaskShare

@@ -238,6 +238,25 @@ class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("does not fire where each place would compute what one shuffle serves (SHARED_SUBPLAN)") {
+    def twice(side: String) = Seq(2, 3)
+      .map(n => s"SELECT a.k, b.tag FROM $side a JOIN ${listed(n)} b ON a.k = b.k")
+      .mkString(" UNION ALL ")
+    def reasons(df: DataFrame) = Plans.decisions(df, rule.id).map(_.reason).toSet
+    val groups = "(SELECT k, id FROM facts GROUP BY k, id HAVING count(*) < 2)"
+    withConf(largeFiles, SelingerConf.BROADCAST_MAX_BYTES.key -> "30000") {
+      val shared = sql(twice(groups))
+      assert(waits(initialOf(shared)) == 0)
+      assert(reasons(shared) == Set(Reason.SharedSubplan))
+      assertSameRows(twice(groups))
+      // Rows that are only read are read twice sooner than shuffled.
+      val read = sql(twice("facts"))
+      assert(waits(initialOf(read)) == 2)
+      assert(reasons(read) == Set(Reason.BuildSideAwaited))
+      assertSameRows(twice("facts"))
+    }
+  }
+
   test("does not fire where a subquery asks for the same rows, nor in that subquery") {
     withConf(largeFiles, limit) {
       val text =

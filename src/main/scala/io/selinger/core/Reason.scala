@@ -126,7 +126,7 @@ object Reason {
   case object SharedSubplan
       extends Reason(
         "SHARED_SUBPLAN",
-        "the query asks for the same joins in several places, and Spark computes them once as long as they stay alike"
+        "the query asks for the same rows in several places, and Spark computes them once as long as they stay alike"
       )
   case object MayRaise
       extends Reason(

@@ -84,6 +84,15 @@ final class JoinCost(cluster: Cluster, weight: Double) {
   /** What a shuffle of rows takes. */
   def shuffled(side: JoinSide): Double = shuffle(side) / cluster.slots
 
+  /** What it takes to read rows of a scan, or of a shuffle that has run. */
+  def read(side: JoinSide): Double = stepOf(side, readNs, readByteNs) / cluster.slots
+
+  /** What it takes to look rows up in a hash table that is there. */
+  def probed(rows: Double): Double = step(rows, 0.0, probeNs, 0.0) / cluster.slots
+
+  /** What it takes to put rows into the groups of an aggregation. */
+  def grouped(rows: Double): Double = step(rows, 0.0, buildNs, 0.0) / cluster.slots
+
   private def shuffle(side: JoinSide): Double =
     if (side.shuffleExists) stepOf(side, readNs, readByteNs)
     else stepOf(side, shuffleNs, shuffleByteNs)

@@ -2,7 +2,8 @@ package io.selinger.strategy
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core._
-import io.selinger.cost.Cluster
+import io.selinger.cost.{Cluster, JoinCost, JoinSide}
+import io.selinger.estimate.LeafStatistics
 import io.selinger.exec.{AwaitRowsExec, AwaitedRound, AwaitedRowsExec}
 import io.selinger.stats.QueryStages
 import org.apache.spark.sql.catalyst.expressions.PlanExpression
@@ -11,10 +12,20 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.{SortExec, SparkPlan}
-import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, ShuffleQueryStageExec}
-import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, ShuffleExchangeExec}
-import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.execution.{LeafExecNode, SortExec, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.adaptive.{
+  AdaptiveSparkPlanExec,
+  BroadcastQueryStageExec,
+  ShuffleQueryStageExec
+}
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.exchange.{
+  BroadcastExchangeLike,
+  ENSURE_REQUIREMENTS,
+  Exchange,
+  ShuffleExchangeExec
+}
+import org.apache.spark.sql.execution.joins.{BaseJoinExec, ShuffledJoin}
 
 /**
  * Shuffles the side of a join that may turn out small enough to be broadcast first, and the other side
@@ -30,7 +41,9 @@ import org.apache.spark.sql.execution.joins.ShuffledJoin
  *   5. the other, and its keys, cannot raise errors,
  *      nor would another operator                        else ERRORS_DEPEND_ON_PLAN
  *   6. the side to wait for is not also asked for
- *      elsewhere in the query                            else SHARED_SUBPLAN
+ *      elsewhere in the query, nor is the other where
+ *      computing it for each place would take longer
+ *      than shuffling it once                            else SHARED_SUBPLAN
  *
  * {{{
  *   SELECT … FROM store_sales JOIN (store_returns JOIN reason …) ON ticket AND item
@@ -103,8 +116,14 @@ final class AwaitBuildSide(session: SparkSession)
                 SelectJoinOperator.errorsDependOnOperator(join)
               ) {
                 Some(Verdict(Left(Reason.MayRaise), evidence))
-              } else if (shared(first)) Some(Verdict(Left(Reason.SharedSubplan), evidence))
-              else Some(Verdict(Right(build), evidence))
+              } else {
+                val input = if (build == BuildLeft) problem.right else problem.left
+                val work = new SideWork(problem.cost, input, other)
+                val weighed = evidence ++ work.evidence
+                if (shared.places(first) > 1 || work.isBetterShared(shared.places(other))) {
+                  Some(Verdict(Left(Reason.SharedSubplan), weighed))
+                } else Some(Verdict(Right(build), weighed))
+              }
             case _ => Some(Verdict(Left(Reason.NoSmallSide), evidence))
           }
       }
@@ -201,16 +220,64 @@ object AwaitBuildSide {
 
     private lazy val shuffles: Seq[SparkPlan] = shufflesOf(plan)
 
-    def apply(side: Side): Boolean =
-      side.exchange.exists(exchange => shuffles.count(_ == exchange.canonicalized) > 1)
+    /** That read the shuffle of this side. */
+    def places(side: Side): Int =
+      side.exchange.fold(1)(exchange => shuffles.count(_ == exchange.canonicalized))
 
     private def shufflesOf(plan: SparkPlan): Seq[SparkPlan] = plan.flatMap { node =>
       val own = node match {
         case exchange: ShuffleExchangeExec => Seq(exchange.canonicalized)
+        // That of its shuffle before Spark changed it to run, by which it is found again.
+        case stage: ShuffleQueryStageExec => Seq(stage.canonicalized)
         case subquery: AdaptiveSparkPlanExec => shufflesOf(subquery.initialPlan)
         case _ => Nil
       }
       own ++ node.subqueries.flatMap(shufflesOf)
+    }
+  }
+
+  /**
+   * What the side that would wait costs: its shuffle, which a broadcast of the other side saves, and the
+   * work of the stage that ends in it, which each place does by itself without that shuffle.
+   */
+  private final class SideWork(cost: JoinCost, input: JoinInput, side: Side) {
+    private val shuffle = cost.shuffled(input.side)
+    private val read = cost.read(input.side)
+    private val computation = side.exchange.fold(0.0)(exchange => computationOf(exchange.child))
+
+    /** @param places that ask for the same rows */
+    def isBetterShared(places: Int): Boolean = (places - 1) * computation > shuffle + places * read
+
+    def evidence: Seq[Evidence] = Seq(
+      Evidence("cost of the shuffle that would wait", shuffle, "s", Origin.Derived),
+      Evidence("cost of the rows that it shuffles", computation, "s", Origin.Derived)
+    )
+
+    // At least: joins, aggregations and reading. Up to the shuffles and broadcasts below, which Spark
+    // computes once by themselves.
+    private def computationOf(plan: SparkPlan): Double = plan match {
+      case _: BroadcastExchangeLike | _: BroadcastQueryStageExec => 0.0
+      case _: Exchange | _: LeafExecNode => sizeOf(plan).fold(0.0)(cost.read)
+      case _ =>
+        val inputs = plan.children.map(sizeOf(_).fold(0.0)(_.rows))
+        val own = plan match {
+          case _: BaseAggregateExec => cost.grouped(inputs.sum)
+          case _: BaseJoinExec => cost.probed(inputs.max)
+          case _ => 0.0
+        }
+        own + plan.children.map(computationOf).sum
+    }
+
+    private def sizeOf(plan: SparkPlan): Option[JoinSide] = (plan, plan.logicalLink) match {
+      case (stage: ShuffleQueryStageExec, _) => sizeOf(stage.shuffle)
+      case (_, Some(logical)) =>
+        LeafStatistics.estimator.estimate(logical).map { estimate =>
+          val width = estimate.rowBytes(logical.output)
+          JoinSide(estimate.rows.value, width, shuffleExists = false)
+        }
+      // Spark links what it adds, such as shuffles, to no part of the query: rows are those of its input.
+      case (added: UnaryExecNode, None) => sizeOf(added.child)
+      case _ => None
     }
   }
 

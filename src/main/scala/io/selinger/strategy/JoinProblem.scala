@@ -35,9 +35,10 @@ private[strategy] final case class JoinProblem(
 
   def hasEqualities: Boolean = keys.nonEmpty
 
+  lazy val cost: JoinCost = new JoinCost(cluster, SelingerConf.CBO_WEIGHT.value)
+
   /** @param stock what Spark would run */
   def choice(stock: Option[JoinOperator]): Choice = {
-    val cost = new JoinCost(cluster, SelingerConf.CBO_WEIGHT.value)
     val chooser = new JoinChoice(cluster, cost, limits)
     if (hasEqualities) chooser.equiJoin(left, right, stock, pairs, groupsAbove)
     else chooser.nestedLoop(left, right)

@@ -70,11 +70,12 @@ demo: wheel ## TPC-DS with stock Spark and with Selinger: same answers? what cha
 test: test-scala test-python ## build and pass every test of a line
 
 # Names what failed once more at the end, where ten thousand lines of passing tests do not hide it.
+SCALA_LOG = target/test-scala-$(SPARK).log
 test-scala: SHELL = bash
 test-scala: $(VENV)/.ready $(SBT_READY)
 	@mkdir -p target
-	set -o pipefail; SPARK=$(SPARK) $(SBT) test 2>&1 | tee target/test-scala.log || \
-	  { echo "Failed:"; grep -A 3 'FAILED \*\*\* (\|ABORTED \*\*\*' target/test-scala.log; exit 1; }
+	set -o pipefail; SPARK=$(SPARK) $(SBT) test 2>&1 | tee $(SCALA_LOG) || \
+	  { echo "Failed:"; grep -A 3 'FAILED \*\*\* (\|ABORTED \*\*\*\|^\[error\] .*: error' $(SCALA_LOG); exit 1; }
 
 PYTEST = $(PY) -m pytest -q -c python/pyproject.toml --rootdir=.
 

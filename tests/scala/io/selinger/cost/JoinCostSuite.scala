@@ -105,4 +105,19 @@ class JoinCostSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       big
     ) - 1) < 1e-9)
   }
+
+  test(
+    "rows are shared where computing them again takes longer than their shuffle and its reading"
+  ) {
+    val side = JoinSide(1e6, 40, shuffleExists = false)
+    val (shuffle, read) = (cost().shuffled(side), cost().read(side))
+    def shared(places: Int, computation: Double, side: JoinSide = side) =
+      cost().isBetterShared(places, computation, side)
+    assert(!shared(1, 1e9))
+    assert(!shared(2, read + shuffle * 0.99) && shared(2, read + shuffle * 1.01))
+    assert(!shared(3, read + shuffle * 0.49) && shared(3, read + shuffle * 0.51))
+    // What is shuffled in any case need only be read.
+    val shuffled = side.copy(shuffleExists = true)
+    assert(!shared(2, read * 0.99, shuffled) && shared(2, read * 1.01, shuffled))
+  }
 }

@@ -40,6 +40,11 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   ): Option[(JoinOperator, Reason)] =
     chooser(limits, cluster).equiJoin(left, right, stock).best.map(c => (c.operator, c.reason))
 
+  /** The same with rows of this origin. */
+  private def of(origin: Origin, input: JoinInput): JoinInput = input.copy(estimate =
+    input.estimate.copy(rows = input.estimate.rows.copy(origin = origin))
+  )
+
   private val huge = side(1e9)
   private val small = side(1e4)
 
@@ -110,13 +115,8 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("counted rows may fill what is left for surprises, and no more") {
-    def fires(rows: Double, origin: Origin, limits: JoinLimits = limits) = {
-      val table = side(rows)
-      val counted = table.copy(estimate =
-        table.estimate.copy(rows = table.estimate.rows.copy(origin = origin))
-      )
-      choose(huge, counted, limits).exists(_._1 == BroadcastHash(BuildRight))
-    }
+    def fires(rows: Double, origin: Origin, limits: JoinLimits = limits) =
+      choose(huge, of(origin, side(rows)), limits).exists(_._1 == BroadcastHash(BuildRight))
     val rows = 128 * mib / side(1).tableBytes(1)
     assert(fires(rows, Origin.Measured) && fires(rows, Origin.Exact))
     assert(!fires(rows, Origin.Derived) && !fires(rows, Origin.Sampled))
@@ -273,7 +273,11 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     share <- Gen.choose(0.01, 1.0)
     promised <- Gen.choose(0.0, 1000.0).map(_ * mib)
     measured = if (shuffled) share else 1.0
-  } yield side(rows, Some(rows * slack), bounded, rowBytes, shuffled, measured, promised)
+    origin <- Gen.oneOf(Origin.Exact, Origin.Measured, Origin.Sampled, Origin.Derived)
+  } yield of(
+    origin,
+    side(rows, Some(rows * slack), bounded, rowBytes, shuffled, measured, promised)
+  )
 
   private val anyLimits: Gen[JoinLimits] = for {
     broadcasts <- Gen.someOf(bothSides)
@@ -300,7 +304,8 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
           val table = built(build)
           val feared = table.tableBytes(table.estimate.high)
           val limit = limits.broadcastLimitBytes.get
-          assert(table.tableBytes(table.estimate.rows.value) <= limit)
+          val most = if (table.isCounted) limits.countedLimitBytes.get else limit
+          assert(table.tableBytes(table.estimate.rows.value) <= most)
           assert(feared <= limit * JoinSettings.surpriseFactor)
           assert(feared <= 10 * mib || table.promisedBytes + feared <= limits.totalLimitBytes)
         case ShuffledHash(build) =>

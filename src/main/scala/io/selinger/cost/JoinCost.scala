@@ -93,6 +93,21 @@ final class JoinCost(cluster: Cluster, weight: Double) {
   /** What it takes to put rows into the groups of an aggregation. */
   def grouped(rows: Double): Double = step(rows, 0.0, buildNs, 0.0) / cluster.slots
 
+  /** What it takes to sort rows within their partitions. */
+  def sorted(side: JoinSide): Double = sort(side) / cluster.slots
+
+  /**
+   * Whether rows that several places of a query ask for should be computed once and shuffled for all
+   * of them, rather than computed in each place.
+   *
+   * @param computation of the rows, once
+   * @param side whose `shuffleExists` says that one place shuffles them in any case
+   */
+  def isBetterShared(places: Int, computation: Double, side: JoinSide): Boolean = {
+    val shuffle = if (side.shuffleExists) 0.0 else shuffled(side)
+    (places - 1) * (computation - read(side)) > shuffle
+  }
+
   private def shuffle(side: JoinSide): Double =
     if (side.shuffleExists) stepOf(side, readNs, readByteNs)
     else stepOf(side, shuffleNs, shuffleByteNs)

@@ -6,13 +6,13 @@ import io.selinger.cost.{Cluster, JoinCost, JoinSide}
 import io.selinger.estimate.LeafStatistics
 import io.selinger.exec.{AwaitRowsExec, AwaitedRound, AwaitedRowsExec}
 import io.selinger.stats.QueryStages
-import org.apache.spark.sql.catalyst.expressions.PlanExpression
+import org.apache.spark.sql.catalyst.expressions.{Attribute, PlanExpression}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.{LeafExecNode, SortExec, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.{LeafExecNode, SortExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{
   AdaptiveSparkPlanExec,
   BroadcastQueryStageExec,
@@ -25,7 +25,8 @@ import org.apache.spark.sql.execution.exchange.{
   Exchange,
   ShuffleExchangeExec
 }
-import org.apache.spark.sql.execution.joins.{BaseJoinExec, ShuffledJoin}
+import org.apache.spark.sql.execution.joins.{BaseJoinExec, HashJoin, ShuffledJoin}
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Shuffles the side of a join that may turn out small enough to be broadcast first, and the other side
@@ -116,18 +117,36 @@ final class AwaitBuildSide(session: SparkSession)
                 SelectJoinOperator.errorsDependOnOperator(join)
               ) {
                 Some(Verdict(Left(Reason.MayRaise), evidence))
-              } else {
+              } else if (shared.places(first) > 1) {
+                Some(Verdict(Left(Reason.SharedSubplan), evidence))
+              } else if (shared.places(other) > 1) {
                 val input = if (build == BuildLeft) problem.right else problem.left
-                val work = new SideWork(problem.cost, input, other)
-                val weighed = evidence ++ work.evidence
-                if (shared.places(first) > 1 || work.isBetterShared(shared.places(other))) {
-                  Some(Verdict(Left(Reason.SharedSubplan), weighed))
-                } else Some(Verdict(Right(build), weighed))
-              }
+                val (isBetterShared, costs) = weigh(problem.cost, input, other, shared)
+                val first = if (isBetterShared) Left(Reason.SharedSubplan) else Right(build)
+                Some(Verdict(first, evidence ++ costs))
+              } else Some(Verdict(Right(build), evidence))
             case _ => Some(Verdict(Left(Reason.NoSmallSide), evidence))
           }
       }
     }
+
+  /** Whether a side that several places ask for should be shuffled for all of them, and the numbers. */
+  private def weigh(
+      cost: JoinCost,
+      input: JoinInput,
+      side: Side,
+      shared: Shared
+  ): (Boolean, Seq[Evidence]) = {
+    val places = shared.places(side)
+    val rows = input.side.copy(shuffleExists = shared.isShuffled(side))
+    val work = side.exchange.fold(0.0)(exchange => new StageWork(cost).of(exchange.child))
+    val costs = Seq(
+      Evidence("places that ask for the side that would wait", places, "places", Origin.Exact),
+      Evidence("cost of computing that side", work, "s", Origin.Derived),
+      Evidence("cost of its shuffle", cost.shuffled(rows), "s", Origin.Derived)
+    )
+    (cost.isBetterShared(places, work, rows), costs)
+  }
 
   private def record(
       join: Join,
@@ -218,17 +237,24 @@ object AwaitBuildSide {
   /** Which shuffles Spark may compute once for several places of a query, as long as they stay alike. */
   private final class Shared(plan: SparkPlan) {
 
-    private lazy val shuffles: Seq[SparkPlan] = shufflesOf(plan)
+    private lazy val found: Map[SparkPlan, Seq[SparkPlan]] =
+      if (SQLConf.get.exchangeReuseEnabled) shufflesOf(plan).groupBy(_.canonicalized)
+      else Map.empty
 
-    /** That read the shuffle of this side. */
-    def places(side: Side): Int =
-      side.exchange.fold(1)(exchange => shuffles.count(_ == exchange.canonicalized))
+    private def alike(side: Side): Seq[SparkPlan] =
+      side.exchange.toSeq.flatMap(exchange => found.getOrElse(exchange.canonicalized, Nil))
+
+    /** That ask for the rows of this side in the same shuffle. */
+    def places(side: Side): Int = math.max(1, alike(side).size)
+
+    /** Whether one of them has begun to shuffle. */
+    def isShuffled(side: Side): Boolean = alike(side).exists(_.isInstanceOf[ShuffleQueryStageExec])
 
     private def shufflesOf(plan: SparkPlan): Seq[SparkPlan] = plan.flatMap { node =>
       val own = node match {
-        case exchange: ShuffleExchangeExec => Seq(exchange.canonicalized)
-        // That of its shuffle before Spark changed it to run, by which it is found again.
-        case stage: ShuffleQueryStageExec => Seq(stage.canonicalized)
+        case exchange: ShuffleExchangeExec => Seq(exchange)
+        // Its canonical form is that of the exchange that it began as.
+        case stage: ShuffleQueryStageExec => Seq(stage)
         case subquery: AdaptiveSparkPlanExec => shufflesOf(subquery.initialPlan)
         case _ => Nil
       }
@@ -236,49 +262,60 @@ object AwaitBuildSide {
     }
   }
 
-  /**
-   * What the side that would wait costs: its shuffle, which a broadcast of the other side saves, and the
-   * work of the stage that ends in it, which each place does by itself without that shuffle.
-   */
-  private final class SideWork(cost: JoinCost, input: JoinInput, side: Side) {
-    private val shuffle = cost.shuffled(input.side)
-    private val read = cost.read(input.side)
-    private val computation = side.exchange.fold(0.0)(exchange => computationOf(exchange.child))
+  /** Time of the operators of one stage, without the shuffles and broadcasts that it reads. */
+  private final class StageWork(cost: JoinCost) {
 
-    /** @param places that ask for the same rows */
-    def isBetterShared(places: Int): Boolean = (places - 1) * computation > shuffle + places * read
-
-    def evidence: Seq[Evidence] = Seq(
-      Evidence("cost of the shuffle that would wait", shuffle, "s", Origin.Derived),
-      Evidence("cost of the rows that it shuffles", computation, "s", Origin.Derived)
-    )
-
-    // At least: joins, aggregations and reading. Up to the shuffles and broadcasts below, which Spark
-    // computes once by themselves.
-    private def computationOf(plan: SparkPlan): Double = plan match {
+    /** Of the costliest kinds: reading, joining, grouping, sorting. */
+    def of(plan: SparkPlan): Double = plan match {
       case _: BroadcastExchangeLike | _: BroadcastQueryStageExec => 0.0
       case _: Exchange | _: LeafExecNode => sizeOf(plan).fold(0.0)(cost.read)
-      case _ =>
-        val inputs = plan.children.map(sizeOf(_).fold(0.0)(_.rows))
-        val own = plan match {
-          case _: BaseAggregateExec => cost.grouped(inputs.sum)
-          case _: BaseJoinExec => cost.probed(inputs.max)
-          case _ => 0.0
-        }
-        own + plan.children.map(computationOf).sum
+      case _ => ofNode(plan) + plan.children.map(of).sum
     }
 
-    private def sizeOf(plan: SparkPlan): Option[JoinSide] = (plan, plan.logicalLink) match {
-      case (stage: ShuffleQueryStageExec, _) => sizeOf(stage.shuffle)
-      case (_, Some(logical)) =>
-        LeafStatistics.estimator.estimate(logical).map { estimate =>
-          val width = estimate.rowBytes(logical.output)
-          JoinSide(estimate.rows.value, width, shuffleExists = false)
-        }
-      // Spark links what it adds, such as shuffles, to no part of the query: rows are those of its input.
-      case (added: UnaryExecNode, None) => sizeOf(added.child)
-      case _ => None
+    private def ofNode(plan: SparkPlan): Double = plan match {
+      case _: BaseAggregateExec => cost.grouped(plan.children.map(rowsOf).sum)
+      case join: HashJoin =>
+        cost.probed(rowsOf(if (join.buildSide == BuildLeft) join.right else join.left))
+      case _: BaseJoinExec => cost.probed(plan.children.map(rowsOf).max)
+      case sort: SortExec => sizeOf(sort.child).fold(0.0)(cost.sorted)
+      case _ => 0.0
     }
+
+    private def rowsOf(plan: SparkPlan): Double = sizeOf(plan).fold(0.0)(_.rows)
+
+    private def sizeOf(plan: SparkPlan): Option[JoinSide] = plan match {
+      case stage: ShuffleQueryStageExec => measured(stage).orElse(sizeOf(stage.shuffle))
+      case wait: AwaitRowsExec => sizeOf(wait.input)
+      // It is linked to the filters and projections that Spark planned it with.
+      case leaf: LeafExecNode =>
+        leaf.logicalLink.map(_.collectLeaves()).collect { case Seq(relation) => relation }
+          .flatMap(estimated(_, leaf.output))
+      case _ =>
+        plan.logicalLink match {
+          case Some(logical) => estimated(logical, logical.output)
+          // Spark links what it adds, such as shuffles, to no part of the query.
+          case None =>
+            plan.children match {
+              case Seq(input) => sizeOf(input)
+              case _ => None
+            }
+        }
+    }
+
+    private def measured(stage: ShuffleQueryStageExec): Option[JoinSide] =
+      for {
+        statistics <- stage.computeStats()
+        rows <- statistics.rowCount
+      } yield JoinSide(
+        rows.toDouble,
+        statistics.sizeInBytes.toDouble / math.max(1.0, rows.toDouble),
+        shuffleExists = true
+      )
+
+    private def estimated(logical: LogicalPlan, output: Seq[Attribute]): Option[JoinSide] =
+      LeafStatistics.estimator.estimate(logical).map { estimate =>
+        JoinSide(estimate.rows.value, estimate.rowBytes(output), shuffleExists = false)
+      }
   }
 
   private val subqueryTag = TreeNodeTag[Unit]("selinger.inSubquery")

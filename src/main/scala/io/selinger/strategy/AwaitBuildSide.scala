@@ -122,8 +122,8 @@ final class AwaitBuildSide(session: SparkSession)
               } else if (shared.places(other) > 1) {
                 val input = if (build == BuildLeft) problem.right else problem.left
                 val (isBetterShared, costs) = weigh(problem.cost, input, other, shared)
-                val first = if (isBetterShared) Left(Reason.SharedSubplan) else Right(build)
-                Some(Verdict(first, evidence ++ costs))
+                val verdict = if (isBetterShared) Left(Reason.SharedSubplan) else Right(build)
+                Some(Verdict(verdict, evidence ++ costs))
               } else Some(Verdict(Right(build), evidence))
             case _ => Some(Verdict(Left(Reason.NoSmallSide), evidence))
           }

@@ -69,7 +69,7 @@ demo: wheel ## TPC-DS with stock Spark and with Selinger: same answers? what cha
 
 test: test-scala test-python ## build and pass every test of a line
 
-# Names what failed once more at the end, where ten thousand lines of passing tests do not hide it.
+# Names what failed once more at the end, where the tests that passed do not hide it.
 SCALA_LOG = target/test-scala-$(SPARK).log
 test-scala: SHELL = bash
 test-scala: $(VENV)/.ready $(SBT_READY)

@@ -249,6 +249,11 @@ class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
       assert(waits(initialOf(shared)) == 0)
       assert(reasons(shared) == Set(Reason.SharedSubplan))
       assertSameRows(twice(groups))
+      // Spark shares nothing then.
+      withConf("spark.sql.exchange.reuse" -> "false") {
+        assert(waits(initialOf(sql(twice(groups)))) == 2)
+        assertSameRows(twice(groups))
+      }
       // Rows that are only read are read twice sooner than shuffled.
       val read = sql(twice("facts"))
       assert(waits(initialOf(read)) == 2)

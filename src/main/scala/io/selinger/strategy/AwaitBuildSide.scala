@@ -285,6 +285,7 @@ object AwaitBuildSide {
 
     private def sizeOf(plan: SparkPlan): Option[JoinSide] = plan match {
       case stage: ShuffleQueryStageExec => measured(stage).orElse(sizeOf(stage.shuffle))
+      case stage: BroadcastQueryStageExec => sizeOf(stage.broadcast)
       case wait: AwaitRowsExec => sizeOf(wait.input)
       // It is linked to the filters and projections that Spark planned it with.
       case leaf: LeafExecNode =>

@@ -3,6 +3,7 @@ package io.selinger
 import com.tngtech.archunit.core.domain.{JavaClass, JavaField, JavaModifier}
 import com.tngtech.archunit.core.importer.{ClassFileImporter, Location}
 import com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses
+import com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices
 import java.nio.file.{Files, Paths}
 import org.scalatest.funsuite.AnyFunSuite
 import scala.jdk.CollectionConverters._
@@ -70,6 +71,55 @@ class LayeringSuite extends AnyFunSuite {
     forbid("explain", deciding ++ layers.filterNot(_ == "conf"))
   }
 
+  // Rooms of the larger packages; each may use those before it. An empty name is the package itself.
+  private val rooms = Map(
+    "stats" -> Seq(
+      Seq(""),
+      Seq("files"),
+      Seq("parquet", "orc"),
+      Seq("relations"),
+      Seq("footers", "samples", "imported"),
+      Seq("sketches")
+    ),
+    "ordering" -> Seq(Seq("graph"), Seq("tree"), Seq("search"), Seq("sharing"), Seq(""))
+  )
+
+  rooms.foreach { case (owner, order) =>
+    def name(room: String) =
+      if (room.isEmpty) s"io.selinger.$owner" else s"io.selinger.$owner.$room"
+
+    test(s"rooms of $owner: all are listed, and each uses only those before it") {
+      val found = classes.asScala
+        .map(_.getPackageName)
+        .filter(found => found == name("") || found.startsWith(name("") + "."))
+        .toSet
+      assert(found == order.flatten.map(name).toSet)
+      for ((room, i) <- order.zipWithIndex; one <- room) {
+        val others = (room.filterNot(_ == one) ++ order.drop(i + 1).flatten).map(name)
+        if (others.nonEmpty) {
+          noClasses()
+            .that()
+            .resideInAPackage(name(one))
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage(others: _*)
+            .check(classes)
+        }
+      }
+    }
+  }
+
+  test("packages have no circles") {
+    slices().matching("io.selinger.(**)").should().beFreeOfCycles().check(classes)
+    noClasses()
+      .that()
+      .resideOutsideOfPackage("io.selinger")
+      .should()
+      .dependOnClassesThat()
+      .resideInAPackage("io.selinger")
+      .check(classes)
+  }
+
   test("no package uses the extension itself") {
     noClasses()
       .that()
@@ -132,7 +182,7 @@ class LayeringSuite extends AnyFunSuite {
     "java.lang.ThreadLocal",
     "scala.collection.mutable.",
     "com.google.common.cache.",
-    "io.selinger.stats.BoundedReads",
+    "io.selinger.stats.files.BoundedReads",
     "java.util.HashMap",
     "java.util.Map"
   )

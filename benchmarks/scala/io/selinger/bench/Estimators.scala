@@ -3,8 +3,8 @@ package io.selinger.bench
 import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
 import io.selinger.estimate.LeafStatistics
-import io.selinger.stats.KeyColumns
-import io.selinger.stats.sketch.{AnalyzeRequest, AnalyzeRun}
+import io.selinger.stats.relations.KeyColumns
+import io.selinger.stats.sketches.{AnalyzeRequest, AnalyzeRun}
 import java.io.ObjectInputStream
 import java.nio.file.{Files, Path}
 import org.apache.spark.sql.catalyst.TableIdentifier

@@ -3,7 +3,9 @@ package io.selinger.bench
 import com.fasterxml.jackson.databind.ObjectMapper
 import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
-import io.selinger.ordering._
+import io.selinger.ordering.ReorderJoins
+import io.selinger.ordering.graph.JoinRegion
+import io.selinger.ordering.search.{GreedyOperatorOrdering, JoinEnumerator}
 import java.lang.management.ManagementFactory
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
@@ -101,8 +103,14 @@ object PlanningBench {
       line.put("written", problem.written.seconds)
       val relations = (0 until graph.size).map(problem.trees.relation)
       // Costed in full, and with all neighbours tried, it would take minutes beyond.
-      if (query.relations <= 30) GreedySearch
-        .best(relations, graph, problem.trees, GreedySearch.neighbours(graph), () => false)
+      if (query.relations <= 30) GreedyOperatorOrdering
+        .best(
+          relations,
+          graph,
+          problem.trees,
+          GreedyOperatorOrdering.neighbours(graph),
+          () => false
+        )
         .foreach(greedy => line.put("greedy", greedy.seconds))
       if (query.relations <= 18) {
         search(exhaustivePairs)

@@ -1,10 +1,11 @@
 package io.selinger
 
 import io.selinger.conf.SelingerConf
+import io.selinger.core.BuildInfo
 import io.selinger.explain.TableFunctions
 import io.selinger.ordering.ReorderJoins
 import io.selinger.rule.ShareEstimates
-import io.selinger.stats.sketch.{RunFunctionsOnce, SketchFunctions}
+import io.selinger.stats.sketches.{RunFunctionsOnce, SketchFunctions}
 import io.selinger.strategy.{AwaitBuildSide, SelectJoinOperator}
 import io.selinger.transfer.{
   RefuseImportedScans,

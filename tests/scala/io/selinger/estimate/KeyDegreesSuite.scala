@@ -1,7 +1,8 @@
 package io.selinger.estimate
 
 import io.selinger.core.PlanningPass
-import io.selinger.stats._
+import io.selinger.stats.SampledGroup
+import io.selinger.stats.samples.{SampledKey, SampledRelation}
 import io.selinger.testing.{Estimates, Samples}
 import io.selinger.testing.Estimates.Relation
 import org.apache.spark.sql.catalyst.expressions._

@@ -1,7 +1,8 @@
 package io.selinger.estimate
 
 import io.selinger.core.Origin
-import io.selinger.stats._
+import io.selinger.stats.{ColumnStatistics, ColumnSummary, SampledGroup}
+import io.selinger.stats.samples.SampledRelation
 import io.selinger.testing.Estimates
 import io.selinger.testing.Estimates.Relation
 import org.apache.spark.sql.catalyst.expressions._

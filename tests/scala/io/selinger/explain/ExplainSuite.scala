@@ -1,8 +1,8 @@
 package io.selinger.explain
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-import io.selinger.BuildInfo
 import io.selinger.conf.SelingerConf
+import io.selinger.core.BuildInfo
 import io.selinger.testing.{Plans, SharedSession, Tables}
 import java.io.ByteArrayOutputStream
 import java.nio.file.{Files, Paths}

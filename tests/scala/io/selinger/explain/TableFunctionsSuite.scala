@@ -1,7 +1,8 @@
 package io.selinger.explain
 
-import io.selinger.{BuildInfo, SelingerExtension}
+import io.selinger.SelingerExtension
 import io.selinger.conf.SelingerConf
+import io.selinger.core.BuildInfo
 import io.selinger.testing.SharedSession
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.{AnalysisException, SparkSessionExtensions}

@@ -1,5 +1,6 @@
 package io.selinger.ordering
 
+import io.selinger.ordering.graph.JoinGraph
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, EqualTo}
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
 import org.apache.spark.sql.types.IntegerType

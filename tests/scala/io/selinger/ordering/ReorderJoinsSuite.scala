@@ -1,9 +1,11 @@
 package io.selinger.ordering
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core._
+import io.selinger.core.{Decision, GuardedRule, Origin, Outcome, PlanningPass, Reason}
 import io.selinger.cost.{Cluster, JoinCost}
 import io.selinger.estimate.PlanEstimate
+import io.selinger.ordering.graph.{JoinGraph, JoinRegion, RelationSet}
+import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan, Joining, OperatorLimits}
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import java.nio.file.Path
 import org.apache.spark.sql.DataFrame

@@ -2,7 +2,8 @@ package io.selinger.rule
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, PlanningPass, Reason}
-import io.selinger.stats.{FooterStore, SampleStore}
+import io.selinger.stats.footers.FooterStore
+import io.selinger.stats.samples.SampleStore
 import io.selinger.testing.{Answer, Plans, SharedSession}
 import java.nio.file.Path
 import org.apache.spark.sql.DataFrame

@@ -3,6 +3,9 @@ package io.selinger.stats
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Outcome, PlanningPass}
 import io.selinger.estimate.LeafStatistics
+import io.selinger.stats.footers.FooterStore
+import io.selinger.stats.relations.KeyColumns
+import io.selinger.stats.samples.SampleStore
 import io.selinger.testing.{Answer, Plans, SharedSession}
 import java.nio.file.{Files, Path}
 import java.nio.file.attribute.FileTime

@@ -2,6 +2,9 @@ package io.selinger.stats
 
 import io.selinger.core.{Origin, PlanningPass}
 import io.selinger.estimate.LeafStatistics
+import io.selinger.stats.footers.FooterStore
+import io.selinger.stats.relations.KeyColumns
+import io.selinger.stats.samples.SampleStore
 import io.selinger.testing.{EchoFileSystem, Plans, SharedSession}
 import java.nio.file.{Files, Path}
 import java.util.concurrent.atomic.{AtomicInteger, AtomicLong, AtomicReference}

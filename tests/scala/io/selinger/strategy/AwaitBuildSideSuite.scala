@@ -1,7 +1,7 @@
 package io.selinger.strategy
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core._
+import io.selinger.core.{Decision, Outcome, Phase, Reason}
 import io.selinger.exec.{AwaitRowsExec, AwaitedRound, AwaitedRowsExec}
 import io.selinger.testing.{Plans, SharedSession, Tables}
 import org.apache.spark.sql.{DataFrame, Row}

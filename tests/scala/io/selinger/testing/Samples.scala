@@ -1,6 +1,7 @@
 package io.selinger.testing
 
-import io.selinger.stats._
+import io.selinger.stats.{ColumnSample, RelationSample}
+import io.selinger.stats.samples.{HashedColumn, SampledKeys}
 import org.apache.spark.sql.types.DataType
 
 /** Hand-made samples. */

@@ -4,7 +4,8 @@ import io.selinger.SelingerExtension
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Origin, PlanningPass, Reason}
 import io.selinger.estimate.{LeafStatistics, PlanEstimate}
-import io.selinger.stats.{ImportedStatistics, KeyColumns, NoDataException, StatisticsFile}
+import io.selinger.stats.imported.{ImportedStatistics, NoDataException, StatisticsFile}
+import io.selinger.stats.relations.KeyColumns
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import java.nio.file.{Files, Path}
 import org.apache.spark.sql.{AnalysisException, DataFrame}
@@ -493,7 +494,8 @@ class TransferSuite extends AnyFunSuite with SharedSession {
         case relation: LogicalRelation => relation
       }
       assert(leaf.flatMap(ImportedStatistics.unapply).exists(_.inputFiles.isEmpty))
-      val fields = classOf[io.selinger.stats.ImportedFileIndex].getDeclaredFields.map(_.getType)
+      val fields =
+        classOf[io.selinger.stats.imported.ImportedFileIndex].getDeclaredFields.map(_.getType)
       assert(!fields.exists(classOf[org.apache.spark.sql.SparkSession].isAssignableFrom))
     }
   }

@@ -1,6 +1,7 @@
 package io.selinger.estimate
 
-import io.selinger.stats.{KeySketch, SampledKey}
+import io.selinger.stats.KeySketch
+import io.selinger.stats.samples.SampledKey
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 
 /**

@@ -1,6 +1,6 @@
 package io.selinger.estimate
 
-import io.selinger.stats.QueryStages
+import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression, ExpressionSet}
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._

@@ -1,6 +1,7 @@
 package io.selinger.estimate
 
-import io.selinger.stats.{SampledKeys, SampledShare}
+import io.selinger.stats.SampledShare
+import io.selinger.stats.samples.SampledKeys
 import org.apache.spark.sql.catalyst.expressions.Expression
 
 /**

@@ -1,7 +1,13 @@
 package io.selinger.estimate
 
 import io.selinger.core.{Origin, Quantity}
-import io.selinger.stats._
+import io.selinger.stats.{ColumnStatistics, NumericAxis, Quantiles, RelationStatistics}
+import io.selinger.stats.files.FooterReader
+import io.selinger.stats.footers.FooterStatistics
+import io.selinger.stats.imported.ImportedStatistics
+import io.selinger.stats.relations.{FileRelation, QueryStages}
+import io.selinger.stats.samples.SampleStatistics
+import io.selinger.stats.sketches.AnalyzedStatistics
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId, Expression}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage

@@ -1,7 +1,8 @@
 package io.selinger.estimate
 
 import io.selinger.core.{Origin, Quantity}
-import io.selinger.stats._
+import io.selinger.stats.{ColumnStatistics, ColumnSummary, SampledShare}
+import io.selinger.stats.samples.SampledRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 
 /**

@@ -1,7 +1,7 @@
 package io.selinger.estimate
 
 import io.selinger.core.PlanningPass
-import io.selinger.stats.{SampledKey, SampledKeys}
+import io.selinger.stats.samples.{SampledKey, SampledKeys}
 import java.util.concurrent.ConcurrentHashMap
 import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression}
 

@@ -2,8 +2,8 @@ package io.selinger.explain
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
-import io.selinger.BuildInfo
 import io.selinger.conf.SelingerConf
+import io.selinger.core.BuildInfo
 
 /** Decisions for programs: one line of JSON. `docs/explain.md` defines the fields. */
 object ExplainJson {

@@ -1,7 +1,7 @@
 package io.selinger.explain
 
-import io.selinger.BuildInfo
 import io.selinger.conf.SelingerConf
+import io.selinger.core.BuildInfo
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.InternalRow

@@ -1,11 +1,27 @@
 package io.selinger.ordering
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core._
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  GuardedRule,
+  Mode,
+  Origin,
+  Outcome,
+  Phase,
+  PlanningPass,
+  Precondition,
+  RaisedErrors,
+  Reason
+}
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
 import io.selinger.estimate.{LeafStatistics, PlanEstimate, Selectivity}
-import io.selinger.ordering.JoinEnumerator.Found
-import io.selinger.stats.KeyColumns
+import io.selinger.ordering.graph.{AntiJoins, JoinGraph, JoinRegion, SharedPlans}
+import io.selinger.ordering.search.JoinEnumerator
+import io.selinger.ordering.search.JoinEnumerator.Found
+import io.selinger.ordering.sharing.SharedOrders
+import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan, OperatorLimits}
+import io.selinger.stats.relations.KeyColumns
 import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
 import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical._

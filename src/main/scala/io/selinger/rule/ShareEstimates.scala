@@ -1,10 +1,24 @@
 package io.selinger.rule
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core._
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  Guard,
+  GuardedRule,
+  Mode,
+  NodeText,
+  Origin,
+  Outcome,
+  Phase,
+  PlanningPass,
+  Precondition,
+  RaisedErrors,
+  Reason
+}
 import io.selinger.cost.JoinSettings
 import io.selinger.estimate.{LeafStatistics, PlanEstimate}
-import io.selinger.stats.{FileRelation, KeyColumns}
+import io.selinger.stats.relations.{FileRelation, KeyColumns}
 import org.apache.spark.sql.catalyst.expressions.{
   AttributeReference,
   BloomFilterMightContain,

@@ -1,11 +1,22 @@
 package io.selinger.strategy
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core._
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  GuardedPreparation,
+  Mode,
+  NodeText,
+  Origin,
+  Outcome,
+  Phase,
+  RaisedErrors,
+  Reason
+}
 import io.selinger.cost.{Cluster, JoinCost, JoinSide}
 import io.selinger.estimate.LeafStatistics
 import io.selinger.exec.{AwaitRowsExec, AwaitedRound, AwaitedRowsExec}
-import io.selinger.stats.QueryStages
+import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.{Attribute, PlanExpression}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}

@@ -4,7 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{Evidence, Origin, Phase, PlanningPass}
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
 import io.selinger.estimate.{JoinEstimator, JoinKeys, LeafStatistics, PlanEstimate, RowSize}
-import io.selinger.stats.QueryStages
+import io.selinger.stats.relations.QueryStages
 import io.selinger.strategy.JoinChoice.{Choice, GroupsAbove}
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
 import org.apache.spark.sql.catalyst.optimizer.{

@@ -1,10 +1,22 @@
 package io.selinger.strategy
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core._
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  GuardedStrategy,
+  Mode,
+  NodeText,
+  Outcome,
+  Phase,
+  PlanningPass,
+  Precondition,
+  RaisedErrors,
+  Reason
+}
 import io.selinger.cost.{Cluster, HashTable, JoinSettings}
 import io.selinger.estimate.{LeafStatistics, RowSize}
-import io.selinger.stats.{KeyColumns, QueryStages}
+import io.selinger.stats.relations.{KeyColumns, QueryStages}
 import io.selinger.strategy.JoinChoice.Candidate
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.planning.ExtractSingleColumnNullAwareAntiJoin

@@ -3,7 +3,12 @@ package io.selinger.transfer
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Mode, Origin, PlanningPass, Quantity}
 import io.selinger.estimate.{LeafStatistics, PlanEstimate}
-import io.selinger.stats._
+import io.selinger.stats.ColumnStatistics
+import io.selinger.stats.files.FooterReader
+import io.selinger.stats.footers.FooterStatistics
+import io.selinger.stats.imported.{ImportedStatistics, PortableColumn, PortableRelation}
+import io.selinger.stats.orc.OrcFooters
+import io.selinger.stats.relations.{FileRelation, KeyColumns}
 import java.util.concurrent.TimeUnit
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 import org.apache.spark.sql.catalyst.plans.logical.LeafNode

@@ -1,6 +1,13 @@
 package io.selinger.transfer
 
-import io.selinger.stats._
+import io.selinger.stats.files.FooterReader
+import io.selinger.stats.imported.{
+  ImportedFileIndex,
+  ImportedStatistics,
+  PortableRelation,
+  ScaleStatistics,
+  SessionImports
+}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, SubqueryAlias, View}
 import org.apache.spark.sql.classic.SparkSession
 

@@ -1,6 +1,6 @@
 package io.selinger.transfer
 
-import io.selinger.stats.{ImportedFileIndex, NoDataException}
+import io.selinger.stats.imported.{ImportedFileIndex, NoDataException}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 

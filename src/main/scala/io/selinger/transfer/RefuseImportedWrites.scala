@@ -1,6 +1,6 @@
 package io.selinger.transfer
 
-import io.selinger.stats.{ImportedFileIndex, NoDataException}
+import io.selinger.stats.imported.{ImportedFileIndex, NoDataException}
 import org.apache.spark.sql.catalyst.plans.logical.{InsertIntoStatement, LogicalPlan}
 import org.apache.spark.sql.execution.datasources.{
   HadoopFsRelation,

@@ -1,6 +1,6 @@
 package io.selinger.transfer
 
-import io.selinger.stats.ImportedStatistics
+import io.selinger.stats.imported.ImportedStatistics
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, SubqueryAlias}
 import org.apache.spark.sql.catalyst.rules.Rule

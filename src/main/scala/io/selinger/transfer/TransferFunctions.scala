@@ -1,8 +1,8 @@
 package io.selinger.transfer
 
-import io.selinger.BuildInfo
+import io.selinger.core.BuildInfo
 import io.selinger.explain.TableFunction
-import io.selinger.stats.{PortableRelation, StatisticsFile}
+import io.selinger.stats.imported.{PortableRelation, StatisticsFile}
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql
 import org.apache.spark.sql.Row

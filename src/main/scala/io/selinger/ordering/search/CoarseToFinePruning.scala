@@ -1,0 +1,211 @@
+package io.selinger.ordering.search
+
+import io.selinger.ordering.graph.{BitSets, Connection, Hypergraph, JoinKind, RelationSet}
+import io.selinger.ordering.tree.RoughTrees
+import java.util.Arrays
+
+/**
+ * Those of the pairs of [[CsgCmpPairs]] that are on cheap trees, where there are too many to cost all
+ * in full: a dynamic program at rough costs says for each pair what the cheapest tree costs that has
+ * it, and the pairs of the cheapest ones remain (coarse-to-fine dynamic programming [1]). With a pair,
+ * all pairs of its cheapest tree remain too.
+ *
+ * References: [1] Charniak et al., Multilevel Coarse-to-Fine PCFG Parsing, HLT-NAACL 2006.
+ *
+ * @param most pairs that are looked at; of graphs that have more, none remain
+ * @param wanted pairs that remain, at most
+ */
+final class CoarseToFinePruning(
+    graph: Hypergraph,
+    costs: RoughTrees,
+    most: Long,
+    wanted: Int,
+    expired: () => Boolean
+) {
+  import CoarseToFinePruning._
+
+  private val rough = costs.rough
+  private val sets = new BitSets
+  // By number of the set: what its first pair leaves of the product, its rows, expected and feared,
+  // and the seconds of its cheapest tree.
+  private var shares = new Array[RoughTrees.Share](1024)
+  private var rows = new Array[Double](1024)
+  private var highs = new Array[Double](1024)
+  private var inside = new Array[Double](1024)
+
+  // By pair, in the order in which they come, every set after all of its parts: numbers of its two
+  // sets and of both together, how they are joined, and the seconds of that.
+  private var ones = new Array[Int](4096)
+  private var others = new Array[Int](4096)
+  private var boths = new Array[Int](4096)
+  private var kinds = new Array[JoinKind](4096)
+  private var own = new Array[Double](4096)
+  private var count = 0
+
+  private lazy val isComplete: Boolean = {
+    (0 until graph.size).foreach(i => sets.add(1L << i))
+    new CsgCmpPairs(graph, most, expired).foreach(add(_, _, _)) && sets.contains(graph.all.bits)
+  }
+
+  /**
+   * In the order of [[CsgCmpPairs]]; none where there are too many or the time was up. By all that is
+   * known of the rows of sets at the time.
+   */
+  def result(): IndexedSeq[CsgCmpPairs.Pair] =
+    if (!isComplete) IndexedSeq.empty
+    else {
+      cost()
+      promising()
+    }
+
+  private def add(one: Long, other: Long, how: Connection): Unit = {
+    val (left, right) = if (how.swapped) (other, one) else (one, other)
+    val (l, r) = (sets(left), sets(right))
+    val known = sets.size
+    val both = sets.add(one | other)
+    if (both == known) {
+      if (both == rows.length) {
+        shares = Arrays.copyOf(shares, both * 2)
+        rows = Arrays.copyOf(rows, both * 2)
+        highs = Arrays.copyOf(highs, both * 2)
+        inside = Arrays.copyOf(inside, both * 2)
+      }
+      shares(both) = costs.between(RelationSet.ofBits(left), RelationSet.ofBits(right), how)
+    }
+    if (count == own.length) {
+      ones = Arrays.copyOf(ones, count * 2)
+      others = Arrays.copyOf(others, count * 2)
+      boths = Arrays.copyOf(boths, count * 2)
+      kinds = Arrays.copyOf(kinds, count * 2)
+      own = Arrays.copyOf(own, count * 2)
+    }
+    ones(count) = l
+    others(count) = r
+    boths(count) = both
+    kinds(count) = how.kind
+    count += 1
+  }
+
+  private def cost(): Unit = {
+    Arrays.fill(inside, -1.0)
+    (0 until graph.size).foreach { i =>
+      val number = sets(1L << i)
+      rows(number) = costs.relation(i).estimate.rows.value
+      highs(number) = costs.relation(i).estimate.high
+      inside(number) = 0.0
+    }
+    var i = 0
+    while (i < count) {
+      val (l, r, both, kind) = (ones(i), others(i), boths(i), kinds(i))
+      if (inside(both) < 0.0) {
+        size(both, kind, l, r)
+        inside(both) = Double.PositiveInfinity
+      }
+      own(i) = rough.seconds(kind, rows(l), highs(l), rows(r), highs(r), rows(both), rows(both))
+      inside(both) = math.min(inside(both), inside(l) + inside(r) + own(i))
+      i += 1
+    }
+  }
+
+  /** Rows of a set, as its first pair makes it. */
+  private def size(both: Int, kind: JoinKind, left: Int, right: Int): Unit =
+    costs.known(RelationSet.ofBits(sets.bits(both))) match {
+      case Some(estimate) =>
+        rows(both) = estimate.rows.value
+        highs(both) = estimate.high
+      case None =>
+        val share = shares(both)
+        rows(both) = RoughTrees.expected(kind, rows(left), rows(right), share)
+        highs(both) = RoughTrees.feared(kind, rows(both), highs(left), highs(right), share)
+    }
+
+  private def promising(): IndexedSeq[CsgCmpPairs.Pair] = {
+    val least = math.max(inside(sets(graph.all.bits)), Double.MinPositiveValue)
+    def steps = throughs.map(seconds => stepOf(seconds / least - 1.0))
+    val all = steps
+    // Parts with hardly any rows cost nothing in any order: a few orders of each set are enough.
+    val kept =
+      if (lastStep(all) >= doubtful) all
+      else {
+        val few = cheapestOfSets
+        (0 until count).filterNot(few(_)).foreach(own(_) = Double.PositiveInfinity)
+        steps
+      }
+    val last = lastStep(kept)
+    kept.indices.filter(i => kept(i) <= last).map { i =>
+      val one = RelationSet.ofBits(sets.bits(ones(i)))
+      val other = RelationSet.ofBits(sets.bits(others(i)))
+      CsgCmpPairs.Pair(one, other, graph.connection(one, other).get)
+    }
+  }
+
+  /** By pair, the seconds of the cheapest tree of all that has it. */
+  private def throughs: Array[Double] = {
+    // By set, what is added to it to make a tree of all.
+    val outside = Array.fill(sets.size)(Double.PositiveInfinity)
+    outside(sets(graph.all.bits)) = 0.0
+    val through = new Array[Double](count)
+    var i = count - 1
+    while (i >= 0) {
+      val (one, other) = (ones(i), others(i))
+      val above = outside(boths(i)) + own(i)
+      through(i) = above + inside(one) + inside(other)
+      outside(one) = math.min(outside(one), above + inside(other))
+      outside(other) = math.min(outside(other), above + inside(one))
+      i -= 1
+    }
+    through
+  }
+
+  /** The last step up to which there are no more pairs than wanted. */
+  private def lastStep(steps: Array[Int]): Int = {
+    val counts = new Array[Int](mostSteps + 1)
+    steps.foreach(step => counts(step) += 1)
+    counts.init.scanLeft(0)(_ + _).tail.lastIndexWhere(_ <= wanted)
+  }
+
+  /** Whether a pair is one of those few that make the cheapest trees of their set. */
+  private def cheapestOfSets: Array[Boolean] = {
+    val best = Array.fill(sets.size * ofASet)(-1)
+    val seconds = Array.fill(sets.size * ofASet)(Double.PositiveInfinity)
+    var i = 0
+    while (i < count) {
+      val cost = inside(ones(i)) + inside(others(i)) + own(i)
+      val first = boths(i) * ofASet
+      var at = first + ofASet - 1
+      if (cost < seconds(at)) {
+        while (at > first && cost < seconds(at - 1)) {
+          best(at) = best(at - 1)
+          seconds(at) = seconds(at - 1)
+          at -= 1
+        }
+        best(at) = i
+        seconds(at) = cost
+      }
+      i += 1
+    }
+    val found = new Array[Boolean](count)
+    best.foreach(i => if (i >= 0) found(i) = true)
+    found
+  }
+}
+
+object CoarseToFinePruning {
+
+  // Trees are told apart by what they cost more than the cheapest, as a share of its cost: from 2⁻³⁰,
+  // in steps of a sixteenth of a power of two, to a thousand times.
+  private val leastExcess = math.pow(2.0, -30)
+  private val mostSteps = 640
+
+  // 2⁻⁷: rough costs are not good enough to leave out what is closer.
+  private val doubtful = 368
+  private val ofASet = 4
+
+  /** The leading bits of the number, which are as quick as a logarithm is slow. */
+  private def stepOf(excess: Double): Int =
+    if (!(excess > leastExcess)) 0
+    else math.min(mostSteps.toLong, leadingBits(excess) - leadingBits(leastExcess) + 1).toInt
+
+  private def leadingBits(number: Double): Long =
+    java.lang.Double.doubleToRawLongBits(number) >>> 48
+}

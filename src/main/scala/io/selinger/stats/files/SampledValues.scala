@@ -1,0 +1,90 @@
+package io.selinger.stats.files
+
+import java.util.BitSet
+import org.apache.spark.sql.types.Decimal
+import org.apache.spark.unsafe.types.UTF8String
+import scala.jdk.CollectionConverters._
+
+/** Values of one column as Catalyst holds them, nulls among them, in little memory. */
+sealed abstract class SampledValues extends scala.collection.immutable.AbstractSeq[Any]
+    with IndexedSeq[Any] {
+
+  /** Driver memory, about. */
+  def bytes: Long
+}
+
+object SampledValues {
+
+  /** Numbers without an object for each, equal texts with one for all. */
+  def of(values: Array[Any]): SampledValues =
+    values.find(_ != null).flatMap(encodingOf).flatMap(numbers(values, _)).getOrElse(
+      shared(values)
+    )
+
+  private final class Encoding(val encode: PartialFunction[Any, Long], val decode: Long => Any)
+
+  private def encodingOf(example: Any): Option[Encoding] = example match {
+    case _: Long => Some(new Encoding({ case n: Long => n }, identity[Long]))
+    case _: Int => Some(new Encoding({ case n: Int => n.toLong }, _.toInt))
+    case _: Double =>
+      Some(new Encoding(
+        { case n: Double => java.lang.Double.doubleToRawLongBits(n) },
+        java.lang.Double.longBitsToDouble(_)
+      ))
+    case decimal: Decimal if decimal.precision <= Decimal.MAX_LONG_DIGITS =>
+      val (precision, scale) = (decimal.precision, decimal.scale)
+      Some(new Encoding(
+        { case d: Decimal if d.precision == precision && d.scale == scale => d.toUnscaledLong },
+        Decimal.createUnsafe(_, precision, scale)
+      ))
+    case _ => None
+  }
+
+  private def numbers(values: Array[Any], by: Encoding): Option[Numbers] = {
+    val nulls = new BitSet()
+    val encoded = new Array[Long](values.length)
+    val all = values.indices.forall { i =>
+      val value = values(i)
+      if (value == null) nulls.set(i)
+      else if (by.encode.isDefinedAt(value)) encoded(i) = by.encode(value)
+      value == null || by.encode.isDefinedAt(value)
+    }
+    Option.when(all)(new Numbers(encoded, nulls, by.decode))
+  }
+
+  private def shared(values: Array[Any]): Objects = {
+    val texts = new java.util.HashMap[UTF8String, UTF8String]()
+    val found = values.map {
+      case text: UTF8String =>
+        val before = texts.putIfAbsent(text, text)
+        if (before == null) text else before
+      case other => other
+    }
+    val others = values.iterator.filterNot(_.isInstanceOf[UTF8String]).map(bytesOf).sum
+    val distinct = texts.keySet.asScala.iterator.map(bytesOf).sum
+    new Objects(found, values.length * pointer + distinct + others)
+  }
+
+  private final class Numbers(encoded: Array[Long], nulls: BitSet, decode: Long => Any)
+      extends SampledValues {
+    override def length: Int = encoded.length
+    override def apply(i: Int): Any = if (nulls.get(i)) null else decode(encoded(i))
+    override def bytes: Long = 100L + 8L * encoded.length + nulls.size / 8
+  }
+
+  private final class Objects(values: Array[Any], val bytes: Long) extends SampledValues {
+    override def length: Int = values.length
+    override def apply(i: Int): Any = values(i)
+  }
+
+  private val pointer = 8L
+
+  /** Of a value by itself. */
+  private[stats] def bytesOf(value: Any): Long = value match {
+    case null => 0L
+    case text: UTF8String => 64L + text.numBytes
+    case bytes: Array[Byte] => 32L + bytes.length
+    case _: Decimal => 64L
+    case _ => 24L
+  }
+}

@@ -1,0 +1,334 @@
+package io.selinger.stats.footers
+
+import com.google.common.cache.{Cache, CacheBuilder}
+import io.selinger.stats.{
+  ChunkCount,
+  FileFooter,
+  FileVersion,
+  FooterMerge,
+  RelationStatistics,
+  RowGroups
+}
+import io.selinger.stats.files.{
+  BoundedReads,
+  DistinctReader,
+  DistinctRequest,
+  FileListing,
+  FooterReader
+}
+import java.time.Duration
+import java.util.concurrent.{ConcurrentLinkedQueue, TimeUnit, TimeoutException}
+import java.util.concurrent.atomic.AtomicReference
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.FileStatus
+import org.slf4j.LoggerFactory
+import scala.util.control.NonFatal
+
+/** Bounds of reading the footers of one relation; see the settings of the same names. */
+final case class FooterLimits(maxFiles: Int, budgetMs: Long, threads: Int, cacheMaxBytes: Long)
+
+/**
+ * @param statistics of the relation, if any footer was read
+ * @param filesRead footers known, of `files`
+ * @param ms time that this call took
+ */
+final case class FooterAnswer(
+    statistics: Option[RelationStatistics],
+    filesRead: Int,
+    files: Int,
+    ms: Double
+)
+
+/**
+ * The driver's store of footers: reads them in parallel, once for each version of a file (path,
+ * length, modification time), within bounds of files, time and memory. Once the footers are there,
+ * the time that is left goes to the distinct counts of those columns that a query asks for, in some
+ * row groups, each once for a version of a file.
+ */
+object FooterStore {
+
+  private val log = LoggerFactory.getLogger("io.selinger")
+
+  // Row groups whose distinct values are looked up; these files and groups are spread evenly.
+  private val countedGroups = 8
+
+  // Of more columns than these no query asks in earnest.
+  private val countedColumns = 2000
+
+  /** One row group of a file, and one of its columns. */
+  private final case class ChunkKey(file: FileVersion, index: Int, column: String)
+
+  /** Some columns of some row groups of a file. */
+  private final case class CountTask(file: FileVersion, requests: Seq[DistinctRequest])
+
+  /**
+   * What is kept of a relation.
+   *
+   * @param counted row groups whose distinct values are looked up
+   */
+  private final case class Known(
+      statistics: RelationStatistics,
+      read: Int,
+      counted: Seq[(FileStatus, Seq[Int])]
+  )
+
+  private final case class Caches(maxBytes: Long) {
+    private def cache[K <: AnyRef, V <: AnyRef](share: Double)(weight: V => Int): Cache[K, V] =
+      CacheBuilder
+        .newBuilder()
+        .maximumWeight((maxBytes * share).toLong)
+        .weigher((_: K, value: V) => weight(value))
+        .build[K, V]()
+
+    val footers: Cache[FileVersion, FileFooter] =
+      cache(0.6)(f => 300 + 140 * f.columns.size + 8 * f.groups.size)
+    val counts: Cache[ChunkKey, ChunkCount] = cache(0.2)(_ => 350)
+    val relations: Cache[String, Known] =
+      cache(0.2)(known => 4000 + 160 * known.statistics.columns.size)
+    val partial: Cache[String, Option[Known]] =
+      CacheBuilder.newBuilder().maximumSize(100).expireAfterWrite(Duration.ofMinutes(1)).build()
+    val attempts: Cache[String, Integer] = CacheBuilder.newBuilder().maximumSize(1000).build()
+    // A file that cannot be read is not tried again at each query, but later, for it may recover.
+    val unreadable: Cache[FileVersion, java.lang.Boolean] = forAMinute
+    val uncounted: Cache[FileVersion, java.lang.Boolean] = forAMinute
+
+    private def forAMinute: Cache[FileVersion, java.lang.Boolean] =
+      CacheBuilder.newBuilder().maximumSize(10000).expireAfterWrite(Duration.ofMinutes(1)).build()
+  }
+
+  private val footerReads = new BoundedReads[FileVersion, FileFooter]("selinger-footers")
+  private val distinctReads =
+    new BoundedReads[CountTask, Map[ChunkKey, ChunkCount]]("selinger-footers")
+
+  private val current = new AtomicReference[Caches]()
+
+  /**
+   * Statistics of a relation that consists of the files of `listing`.
+   *
+   * @param columns whose distinct values are wanted, by lower-case name
+   */
+  def statistics(
+      reader: FooterReader,
+      listing: FileListing,
+      columns: Set[String],
+      hadoop: => Configuration,
+      limits: FooterLimits
+  ): FooterAnswer = {
+    val start = System.nanoTime()
+    val caches = cachesOf(limits)
+    lazy val configuration = hadoop
+    val budget = TimeUnit.MILLISECONDS.toNanos(limits.budgetMs)
+    val known = Option(caches.relations.getIfPresent(listing.fingerprint))
+      .map(Some(_))
+      .orElse(Option(caches.partial.getIfPresent(listing.fingerprint)))
+      .getOrElse(relationOf(reader, listing, configuration, limits, start + budget, caches))
+    val statistics = known.map { relation =>
+      val wanted = columns.filter(relation.statistics.columns.contains)
+      if (wanted.isEmpty) relation.statistics
+      else {
+        val counts =
+          countsOf(reader, relation, wanted, configuration, limits, start, budget, caches)
+        relation.statistics.copy(dictionaries = ChunkCount.merge(counts))
+      }
+    }
+    FooterAnswer(statistics, known.fold(0)(_.read), listing.files, since(start))
+  }
+
+  private def relationOf(
+      reader: FooterReader,
+      listing: FileListing,
+      hadoop: => Configuration,
+      limits: FooterLimits,
+      deadline: Long,
+      caches: Caches
+  ): Option[Known] = {
+    val fresh = readFooters(reader, listing.chosen, hadoop, limits, deadline, caches)
+    // Not from the cache alone: it may be too small for what has just been read.
+    val read = listing.chosen.flatMap { file =>
+      val key = FileVersion.of(file)
+      fresh.get(key).orElse(Option(caches.footers.getIfPresent(key))).map(file -> _)
+    }
+    val files = read.map { case (file, footer) => FooterMerge.File(file.getLen, Some(footer)) }
+    val known = FooterMerge.merge(files, listing.files, listing.bytes).map { merged =>
+      val groups = read.map { case (file, footer) => file -> footer.groups }
+      Known(merged.copy(groups = RowGroups.spread(groups)), read.size, chosenGroups(groups))
+    }
+    keep(listing, known, read.size, caches)
+    known
+  }
+
+  /**
+   * A partial answer is not kept, since the next query finds more in the caches; but for a while it
+   * is if no more can be hoped for: files are damaged, storage hangs, or footers outgrow the cache.
+   */
+  private def keep(listing: FileListing, known: Option[Known], read: Int, caches: Caches): Unit = {
+    val id = listing.fingerprint
+    if (read == listing.chosen.size) known.foreach(caches.relations.put(id, _))
+    else if (caches.maxBytes > 0) {
+      val before = Option(caches.attempts.asMap.put(id, Int.box(read)))
+      val damaged = listing.chosen.size - read <= listing.chosen
+        .count(file => caches.unreadable.getIfPresent(FileVersion.of(file)) != null)
+      if (damaged || before.exists(read <= _.intValue * 1.1)) caches.partial.put(id, known)
+    }
+  }
+
+  /** Some row groups with rows, at even distances over all files. */
+  private def chosenGroups(
+      files: IndexedSeq[(FileStatus, Seq[Long])]
+  ): Seq[(FileStatus, Seq[Int])] = {
+    val chosen = FileListing.spread(files, countedGroups)
+    val perFile = (countedGroups + chosen.size - 1) / math.max(1, chosen.size)
+    chosen.map { case (file, rows) =>
+      val filled = rows.indices.filter(rows(_) > 0)
+      file -> (
+        if (filled.size <= perFile) filled
+        else (0 until perFile).map(i => filled(((i + 0.5) * filled.size / perFile).toInt))
+      )
+    }
+  }
+
+  /** Forgets everything; the next query reads footers anew. */
+  def clear(): Unit = current.set(null)
+
+  private def cachesOf(limits: FooterLimits): Caches = current.updateAndGet { caches =>
+    if (caches == null || caches.maxBytes != limits.cacheMaxBytes) Caches(limits.cacheMaxBytes)
+    else caches
+  }
+
+  /** Reads what the caches lack, as far as the time allows. */
+  private def readFooters(
+      reader: FooterReader,
+      files: Seq[FileStatus],
+      hadoop: => Configuration,
+      limits: FooterLimits,
+      deadline: Long,
+      caches: Caches
+  ): Map[FileVersion, FileFooter] = {
+    val missing = files
+      .map(file => FileVersion.of(file) -> file)
+      .filter { case (key, _) =>
+        caches.footers.getIfPresent(key) == null && caches.unreadable.getIfPresent(key) == null
+      }
+      .toMap
+    if (missing.isEmpty) Map.empty
+    else {
+      val configuration = hadoop
+      val failed = new ConcurrentLinkedQueue[(FileStatus, Throwable)]()
+      val found = footerReads.all(missing.keys.toSeq, limits.threads, deadline) { key =>
+        val file = missing(key)
+        readOne(key, file, reader, configuration, caches) match {
+          case Right(footer) => Some(footer)
+          case Left(error) =>
+            failed.add(file -> error)
+            None
+        }
+      }
+      warn(failed)
+      found
+    }
+  }
+
+  /** Once for all files: there may be thousands. */
+  private def warn(failed: ConcurrentLinkedQueue[(FileStatus, Throwable)]): Unit =
+    Option(failed.peek).foreach { case (file, error) =>
+      val others = failed.size - 1
+      val rest = if (others > 0) s" and those of $others other files" else ""
+      log.warn(
+        s"The footer of ${file.getPath}$rest could not be read, so their rows are estimated: $error"
+      )
+    }
+
+  /** Distinct counts of these columns, as far as they arrive in time. */
+  private def countsOf(
+      reader: FooterReader,
+      relation: Known,
+      columns: Set[String],
+      hadoop: => Configuration,
+      limits: FooterLimits,
+      start: Long,
+      budget: Long,
+      caches: Caches
+  ): Map[String, Seq[ChunkCount]] =
+    reader.dictionaries.fold(Map.empty[String, Seq[ChunkCount]]) { dictionaries =>
+      val names = columns.toSeq.sorted.take(countedColumns)
+      val files = relation.counted.map { case (file, _) => FileVersion.of(file) -> file }.toMap
+      val keys = for {
+        (file, groups) <- relation.counted
+        version = FileVersion.of(file)
+        index <- groups
+        name <- names
+      } yield ChunkKey(version, index, name)
+      def kept(wanted: Seq[ChunkKey]): Map[ChunkKey, ChunkCount] =
+        wanted.flatMap(key => Option(caches.counts.getIfPresent(key)).map(key -> _)).toMap
+      val known = kept(keys)
+      val missing = keys.filterNot(key =>
+        known.contains(key) || caches.uncounted.getIfPresent(key.file) != null
+      )
+      val found =
+        if (missing.isEmpty) known
+        else {
+          val configuration = hadoop
+          // Readers stop a little earlier than we stop waiting, so that what they have arrives.
+          val fresh = distinctReads.all(tasks(missing), limits.threads, start + budget) { task =>
+            countOne(task, files(task.file), dictionaries, configuration, caches)(
+              start + budget - budget / 10
+            )
+          }
+          // What others have put there meanwhile, and readers that are late, is there as well.
+          known ++ kept(missing) ++ fresh.valuesIterator.flatten
+        }
+      keys.groupBy(_.column).map { case (name, chunks) => name -> chunks.flatMap(found.get) }
+    }
+
+  private def tasks(missing: Seq[ChunkKey]): Seq[CountTask] =
+    missing.groupBy(_.file).map { case (file, keys) =>
+      val requests = keys.groupBy(_.index).map { case (index, chunks) =>
+        DistinctRequest(index, chunks.map(_.column))
+      }
+      CountTask(file, requests.toSeq.sortBy(_.index))
+    }.toSeq
+
+  // These counts are an extra: without them values are estimated, so nothing is worth a warning.
+  private def countOne(
+      task: CountTask,
+      file: FileStatus,
+      reader: DistinctReader,
+      hadoop: Configuration,
+      caches: Caches
+  )(deadline: Long): Option[Map[ChunkKey, ChunkCount]] = {
+    val found = Map.newBuilder[ChunkKey, ChunkCount]
+    try
+      reader.read(file, hadoop, task.requests, deadline) { (index, column, count) =>
+        val key = ChunkKey(task.file, index, column)
+        caches.counts.put(key, count)
+        val _ = found += key -> count
+      }
+    catch {
+      // A store that is slow today is asked again.
+      case _: TimeoutException => ()
+      case error @ (NonFatal(_) | _: LinkageError) =>
+        caches.uncounted.put(task.file, java.lang.Boolean.TRUE)
+        log.debug(s"Distinct values of ${file.getPath} are not known: $error")
+    }
+    Some(found.result())
+  }
+
+  private def readOne(
+      key: FileVersion,
+      file: FileStatus,
+      reader: FooterReader,
+      hadoop: Configuration,
+      caches: Caches
+  ): Either[Throwable, FileFooter] =
+    try {
+      val footer = reader.read(file, hadoop)
+      caches.footers.put(key, footer)
+      Right(footer)
+    } catch {
+      case error @ (NonFatal(_) | _: LinkageError) =>
+        caches.unreadable.put(key, java.lang.Boolean.TRUE)
+        Left(error)
+    }
+
+  private def since(start: Long): Double = (System.nanoTime() - start) / 1e6
+}

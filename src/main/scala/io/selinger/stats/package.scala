@@ -1,0 +1,8 @@
+package io.selinger
+
+/**
+ * What is known about data, as numbers with their origin: rows, columns, quantiles, samples in memory.
+ * Reads nothing itself. The rooms read: files, then parquet and orc, then relations, then footers,
+ * samples, imported, then sketches; each uses only those before it.
+ */
+package object stats

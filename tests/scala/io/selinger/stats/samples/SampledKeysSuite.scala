@@ -1,0 +1,143 @@
+package io.selinger.stats.samples
+
+import io.selinger.testing.Samples
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+import org.scalatest.funsuite.AnyFunSuite
+
+class SampledKeysSuite extends AnyFunSuite {
+
+  private def keys(source: String, kinds: Seq[DataType], complete: Boolean = false)(
+      columns: Seq[Any]*
+  ): SampledKeys = Samples.keys(source, kinds, complete)(columns: _*)
+
+  private def longs(source: String, values: Seq[Any], complete: Boolean = false): SampledKeys =
+    keys(source, Seq(LongType), complete)(values)
+
+  private def meeting(left: SampledKeys, right: SampledKeys): SampledKeys.Meeting =
+    left.meeting(Seq(0), right, Seq(0))
+
+  test("pairs of equal keys are counted, those with nulls are not") {
+    val found = meeting(longs("l", Seq(1L, 1L, 2L, null)), longs("r", Seq(1L, 2L, 2L, null, 5L)))
+    assert(found.pairs == 4 && found.possible == 12)
+  }
+
+  test("one heavy value is one piece of evidence, many light ones are many") {
+    val heavy = meeting(longs("l", Seq.fill(100)(1L)), longs("r", Seq.fill(100)(1L)))
+    val light = meeting(longs("l", 1L to 10000L), longs("r", 1L to 10000L))
+    assert(heavy.pairs == light.pairs && heavy.variance == 50 * light.variance * 2)
+  }
+
+  test("several columns are compared together") {
+    val left = keys("l", Seq(LongType, StringType))(Seq(1L, 2L), Seq("a", "b").map(text))
+    val right = keys("r", Seq(LongType, StringType))(Seq(1L, 2L), Seq("b", "a").map(text))
+    assert(left.meeting(Seq(0, 1), right, Seq(0, 1)).pairs == 0)
+    assert(left.meeting(Seq(0), right, Seq(0)).pairs == 2)
+    assert(left.meeting(Seq(1), right, Seq(1)).pairs == 2)
+  }
+
+  test("a relation is not compared with the very same rows, unless it is all there") {
+    val unique = (1L to 1000L)
+    assert(meeting(longs("same", unique), longs("same", unique)).pairs == 0)
+    val all =
+      meeting(longs("same", unique, complete = true), longs("same", unique, complete = true))
+    assert(all.pairs == 1000 && all.possible == 1e6 && all.variance == 0)
+    val twice = unique.flatMap(i => Seq(i, i))
+    // Both rows of a value lie beside each other: one in each half.
+    val halves = meeting(longs("same", twice), longs("same", twice))
+    assert(halves.pairs == 2000 && halves.possible == 2e6)
+  }
+
+  test("whole numbers of all widths are one kind") {
+    val ints = keys("l", Seq(IntegerType))(Seq(1, -7, Int.MaxValue))
+    assert(ints.kindOf(0).contains(LongType))
+    assert(meeting(ints, longs("r", Seq(1L, -7L, Int.MaxValue.toLong))).pairs == 3)
+    assert(meeting(keys("l", Seq(ShortType))(Seq(3.toShort)), longs("r", Seq(3L))).pairs == 1)
+  }
+
+  test(
+    "decimals of one type are equal whatever their scale, types without exact equality are out"
+  ) {
+    val kind = DecimalType(10, 2)
+    val left = keys("l", Seq(kind))(Seq(Decimal(BigDecimal("1.50"), 10, 2)))
+    val right = keys("r", Seq(kind))(Seq(Decimal(BigDecimal("1.5"), 10, 2)))
+    assert(meeting(left, right).pairs == 1)
+    assert(!keys("l", Seq(DoubleType))(Seq(0.0)).has(0))
+    assert(!keys("l", Seq(StringType("UTF8_LCASE")))(Seq(text("a"))).has(0))
+  }
+
+  test("a column determines another if rows that share its value share the other's") {
+    val orders = (0 until 3000).map(_ / 3)
+    val customers = orders.map(order => (order * 7919) % 100)
+    val products = (0 until 3000).map(i => (i * 31) % 50)
+    val kinds = Seq(IntegerType, IntegerType, IntegerType)
+    val lines = keys("l", kinds)(orders, customers, products)
+    assert(lines.determines(0, 1) && !lines.determines(0, 2) && !lines.determines(1, 0))
+    // A constant is determined by anything, and a key says nothing.
+    assert(!keys("l", kinds.take(2))(orders, orders.map(_ => 1)).determines(0, 1))
+    assert(!keys("l", kinds.take(2))(0 until 3000, customers).determines(0, 1))
+    val unknown = orders.map(order => if (order < 900) null else order)
+    assert(keys("l", kinds.take(2))(unknown, customers).determines(0, 1))
+    assert(!keys("l", kinds.take(2))(orders.map(_ => null), customers).determines(0, 1))
+  }
+
+  test("a column determines another if rows side by side that share its value share the other's") {
+    // Orders of three lines, of which no two were sampled; a day has a hundred orders.
+    val orders = (0 until 3000).map(_ / 3)
+    val customers = orders.map(order => (order * 7919) % 100)
+    val products = (0 until 3000).map(i => (i * 31) % 50)
+    val days = orders.map(_ / 100)
+    val pairs = (0 until 2999 by 2).flatMap(i => Seq(i, i + 1))
+    val some = (0 until 3000 by 7).distinctBy(orders)
+    val columns = Seq[Seq[Any]](orders, customers, products, days)
+    def lines(neighbours: Seq[Int]): SampledKeys =
+      Samples.keysBeside("l", Seq.fill(4)(IntegerType))(
+        columns.map(values => some.map(values) -> neighbours.map(values)): _*
+      )
+    val known = lines(pairs)
+    assert(known.determines(0, 1) && !known.determines(0, 2) && !known.determines(2, 1))
+    // Neighbours have one day anyhow, so that customers do not determine it.
+    assert(!known.determines(1, 3))
+    assert(!lines(pairs.take(20)).determines(0, 1) && !lines(Nil).determines(0, 1))
+    // What is unknown on either side is no evidence against it.
+    val gaps = Samples.keysBeside("l", Seq.fill(2)(IntegerType))(
+      some.map(orders) -> pairs.map(orders),
+      some.map(customers) -> pairs.map(i => if (i % 5 == 0) null else customers(i))
+    )
+    assert(gaps.determines(0, 1))
+  }
+
+  test("values are no more than runs of equal ones") {
+    // Four lines an order, side by side; a fifth of them unknown; products at random.
+    val orders = (0 until 4000).map(i => if (i % 20 < 4) null else i / 4)
+    val products = (0 until 4000).map(i => (i * 31) % 50)
+    def beside(values: Seq[Any]) = (0 until 3999 by 3).flatMap(i => Seq(values(i), values(i + 1)))
+    val lines = Samples.keysBeside("l", Seq.fill(2)(IntegerType))(
+      orders -> beside(orders),
+      products -> beside(products)
+    )
+    assert(lines.changing(0).exists(share => math.abs(share - 0.25) < 0.02))
+    assert(lines.changing(1).exists(_ >= 1.0))
+    assert(longs("l", 1L to 100L).changing(0).isEmpty)
+  }
+
+  test("rows in some order are not looked for elsewhere, unless they are all there") {
+    val ordered = Samples.keys("l", Seq(LongType), ordered = Set(0))(Seq(1L))
+    assert(!ordered.canMeet(0) && longs("l", Seq(1L)).canMeet(0))
+    assert(Samples.keys("l", Seq(LongType), complete = true, ordered = Set(0))(Seq(1L)).canMeet(0))
+  }
+
+  test("hashes of many values hardly collide") {
+    assert(longs("l", 1L to 10000L).counts(Seq(0)).distinct._1 >= 9998)
+    val even = longs("l", (1L to 10000L).map(_ * 2))
+    assert(meeting(even, longs("r", (1L to 10000L).map(_ * 2 + 1))).pairs <= 2)
+  }
+
+  test("nothing is left of nothing") {
+    val none = longs("l", Nil)
+    assert(meeting(none, longs("r", Seq(1L))) == SampledKeys.Meeting(0, 0, 0))
+    assert(none.counts(Seq(0)).distinct == ((0, 0)))
+  }
+
+  private def text(value: String): UTF8String = UTF8String.fromString(value)
+}

@@ -171,6 +171,7 @@ class LayeringSuite extends AnyFunSuite {
       "ImportedStatistics$.imports",
       "ParsedFooters$.recent",
       "PlanningPass$.passes",
+      "RuleActivity$.sessions",
       "SampleStore$.current",
       "SampleStore$.sampleReads",
       "SketchStore$.current",

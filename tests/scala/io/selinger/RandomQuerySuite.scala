@@ -1,6 +1,8 @@
 package io.selinger
 
 import io.selinger.conf.SelingerConf
+import io.selinger.ordering.ReorderJoins
+import io.selinger.stats.footers.FooterStatistics
 import io.selinger.testing.{Answer, Plans, RandomQueries, SharedSession, Tables}
 import org.scalatest.funsuite.AnyFunSuite
 import scala.util.Random
@@ -34,8 +36,8 @@ class RandomQuerySuite extends AnyFunSuite with SharedSession {
 
   // Settings that leave little to change, so they are rarer.
   private val brakes: Seq[(String, Seq[String])] = Seq(
-    SelingerConf.READ_FOOTER_STATISTICS.switch -> Seq("false"),
-    SelingerConf.REORDER_JOINS.switch -> Seq("false"),
+    FooterStatistics.switch -> Seq("false"),
+    ReorderJoins.switch -> Seq("false"),
     SelingerConf.MODE.key -> Seq("advise")
   )
 

@@ -1,6 +1,8 @@
 package io.selinger
 
 import io.selinger.conf.SelingerConf
+import io.selinger.rule.ShareEstimates
+import io.selinger.strategy.SelectJoinOperator
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import java.nio.file.{Files, Path, Paths}
 import org.scalatest.funsuite.AnyFunSuite
@@ -38,8 +40,8 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
     ),
     // Spark decides, with our sizes.
     "shared" -> Seq(
-      SelingerConf.SHARE_ESTIMATES.switch -> "true",
-      SelingerConf.SELECT_JOIN_OPERATOR.switch -> "false",
+      ShareEstimates.switch -> "true",
+      SelectJoinOperator.switch -> "false",
       "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold" -> "0"
     )
   )

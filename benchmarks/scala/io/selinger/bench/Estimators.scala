@@ -3,7 +3,6 @@ package io.selinger.bench
 import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
 import io.selinger.estimate.LeafStatistics
-import io.selinger.stats.relations.KeyColumns
 import io.selinger.stats.sketches.{AnalyzeRequest, AnalyzeRun}
 import java.io.ObjectInputStream
 import java.nio.file.{Files, Path}
@@ -60,7 +59,7 @@ object Estimators {
       location.foreach(session.conf.set(SelingerConf.STATS_LOCATION.key, _))
       try {
         PlanningPass.start()
-        KeyColumns.note(plan)
+        PlanningPass.current.workOn(plan)
         LeafStatistics.estimator
           .estimate(plan)
           .map(known => Estimate(known.rows.value, Some(known.high), known.bound))

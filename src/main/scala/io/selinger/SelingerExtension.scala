@@ -1,12 +1,8 @@
 package io.selinger
 
-import io.selinger.conf.SelingerConf
-import io.selinger.core.BuildInfo
+import io.selinger.core.{BuildInfo, Hook, OpenPlanningPass}
 import io.selinger.explain.TableFunctions
-import io.selinger.ordering.ReorderJoins
-import io.selinger.rule.ShareEstimates
 import io.selinger.stats.sketches.{RunFunctionsOnce, SketchFunctions}
-import io.selinger.strategy.{AwaitBuildSide, SelectJoinOperator}
 import io.selinger.transfer.{
   RefuseImportedScans,
   RefuseImportedWrites,
@@ -14,12 +10,12 @@ import io.selinger.transfer.{
   TransferFunctions
 }
 import org.apache.spark.SPARK_VERSION
-import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
-import org.apache.spark.sql.classic
+import org.apache.spark.sql.SparkSessionExtensions
 import org.slf4j.LoggerFactory
 
 /**
- * What `spark.sql.extensions=io.selinger.SelingerExtension` loads. Every injection is here.
+ * What `spark.sql.extensions=io.selinger.SelingerExtension` loads. Rules come from the [[Registry]],
+ * which says where Spark calls each of them, and why there; everything else is injected here.
  *
  * {{{
  *   SQL or DataFrame
@@ -40,48 +36,50 @@ import org.slf4j.LoggerFactory
  *   transfer/  takes statistics out of a session, and into one that lacks the data
  * }}}
  */
-class SelingerExtension extends (SparkSessionExtensions => Unit) {
+final class SelingerExtension(registry: Registry) extends (SparkSessionExtensions => Unit) {
+
+  /** Called by Spark, with the class name from `spark.sql.extensions`. */
+  def this() = this(Registry.all)
 
   override def apply(extensions: SparkSessionExtensions): Unit = {
     val inactive = SelingerExtension.unsupported(SPARK_VERSION)
     extensions.injectTableFunction(TableFunctions.status(inactive).description)
     inactive match {
       case Some(reason) => SelingerExtension.warnOnce(reason)
-      case None => inject(extensions)
+      case None =>
+        injectFunctions(extensions)
+        injectImportedTables(extensions)
+        injectRules(extensions)
     }
   }
 
-  private def inject(extensions: SparkSessionExtensions): Unit = {
-    // Registers the settings, so that Spark refuses a bad value from the first SET on.
-    require(SelingerConf.all.nonEmpty)
-    extensions.injectTableFunction(TableFunctions.rules.description)
-    extensions.injectTableFunction(TableFunctions.settings.description)
+  private def injectFunctions(extensions: SparkSessionExtensions): Unit = {
+    // Asking for them registers the settings, so that Spark refuses a bad value from the first SET on.
+    val settings = registry.settings
+    extensions.injectTableFunction(TableFunctions.rules(registry.rules).description)
+    extensions.injectTableFunction(TableFunctions.settings(settings).description)
     TransferFunctions.all.foreach(function => extensions.injectTableFunction(function.description))
+    SketchFunctions.all.foreach(extensions.injectTableFunction)
+    // After everything is resolved, since a plan that is a command must be one from the start.
+    extensions.injectPostHocResolutionRule(_ => RunFunctionsOnce)
+  }
+
+  /** Relations that exist as statistics only; no rules, since they work whatever is switched off. */
+  private def injectImportedTables(extensions: SparkSessionExtensions): Unit = {
     // Before Spark looks names up: an unknown catalog would be an error already.
-    extensions.injectHintResolutionRule(session => new ResolveImportedTables(classicOf(session)))
+    extensions.injectHintResolutionRule(session =>
+      new ResolveImportedTables(Hook.classicOf(session))
+    )
     // When a stage is about to run: several that fail at a time would hide what is wrong.
     extensions.injectQueryStageOptimizerRule(_ => RefuseImportedScans)
     // Before a command runs, which is as soon as it is analysed.
     extensions.injectCheckRule(_ => RefuseImportedWrites)
-    SketchFunctions.all.foreach(extensions.injectTableFunction)
-    // After everything is resolved, since a plan that is a command must be one from the start.
-    extensions.injectPostHocResolutionRule(_ => RunFunctionsOnce)
-    // Once a query, after Spark has pushed predicates down and before it plans its scans.
-    extensions.injectPreCBORule(session => new ReorderJoins(classicOf(session)))
-    // In the order found, and before the late rules that read sizes.
-    extensions.injectPreCBORule(_ => new ShareEstimates.ForRules)
-    // A strategy, because it runs before Spark's JoinSelection and again at each adaptive re-plan.
-    extensions.injectPlannerStrategy(session => new SelectJoinOperator(classicOf(session)))
-    // After it, because it begins the pass; Spark's strategies read sizes when both have been asked.
-    extensions.injectPlannerStrategy(_ => new ShareEstimates.ForStrategies)
-    // Each time adaptive execution has planned, with all shuffles there, and before it begins stages.
-    extensions.injectQueryStagePrepRule(session => new AwaitBuildSide(classicOf(session)))
   }
 
-  // Extensions are applied on the server, where every session is a classic one.
-  private def classicOf(session: SparkSession): classic.SparkSession = session match {
-    case known: classic.SparkSession => known
-    case other => throw new IllegalStateException(s"not a classic Spark session: ${other.getClass}")
+  private def injectRules(extensions: SparkSessionExtensions): Unit = {
+    // The one place where a pass of Spark's planner is opened: before any strategy looks at a plan.
+    extensions.injectPlannerStrategy(_ => OpenPlanningPass)
+    for (rule <- registry.rules; hook <- rule.hooks) hook.inject(extensions)
   }
 }
 

@@ -1,11 +1,16 @@
 package io.selinger.conf
 
+import io.selinger.Registry
 import io.selinger.core.Mode
+import io.selinger.rule.ShareEstimates
 import io.selinger.testing.SharedSession
 import org.scalatest.funsuite.AnyFunSuite
 
 class SettingsSuite extends AnyFunSuite with SharedSession {
-  import SelingerConf._
+  import SelingerConf.{all => _, _}
+
+  private val rules = Registry.all.rules
+  private val all = Registry.all.settings
 
   private val units = Set("bytes", "ms", "share", "factor", "count", "flag", "path", "choice")
 
@@ -14,10 +19,10 @@ class SettingsSuite extends AnyFunSuite with SharedSession {
     assert(FAIL_ON_ERROR.default == "false")
     assert(EXPLAIN_FORMAT.default == "text")
     rules.foreach { rule =>
-      val expected = (!onRequest(rule)).toString
+      val expected = rule.onByDefault.toString
       assert(all.find(_.key == rule.switch).exists(_.default == expected))
     }
-    assert(onRequest == Set(SHARE_ESTIMATES))
+    assert(rules.filterNot(_.onByDefault) == Seq(ShareEstimates))
   }
 
   test("every default is a value that the setting accepts") {
@@ -110,6 +115,15 @@ class SettingsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("a conf of Spark that is not set has no text, whatever its type") {
+    val key = "spark.sql.adaptive.autoBroadcastJoinThreshold"
+    assert(textOf(key).isEmpty)
+    withConf(key -> "7")(assert(textOf(key).contains("7")))
+    assert(textOf("spark.sql.shuffle.partitions").isDefined)
+    assert(textOf("spark.sql.noSuchConf").isEmpty)
+    assert(textOf(CBO_WEIGHT.key).contains(CBO_WEIGHT.default))
+  }
+
   test("sessions have their own values") {
     withSession(new io.selinger.SelingerExtension) { other =>
       other.conf.set(MODE.key, "off")
@@ -125,12 +139,12 @@ class SettingsSuite extends AnyFunSuite with SharedSession {
     withConf(FAIL_ON_ERROR.key -> "false")(assert(!switches.failOnError))
     withConf(PLANNING_BUDGET_MS.key -> "7")(assert(switches.budgetMs == 7))
     rules.foreach { rule =>
-      assert(switches.enabled(rule) == !onRequest(rule))
-      withConf(rule.switch -> onRequest(rule).toString) {
-        assert(switches.enabled(rule) == onRequest(rule))
+      assert(switches.enabled(rule) == rule.onByDefault)
+      withConf(rule.switch -> (!rule.onByDefault).toString) {
+        assert(switches.enabled(rule) != rule.onByDefault)
         rules
           .filterNot(_ == rule)
-          .foreach(other => assert(switches.enabled(other) == !onRequest(other)))
+          .foreach(other => assert(switches.enabled(other) == other.onByDefault))
       }
     }
   }

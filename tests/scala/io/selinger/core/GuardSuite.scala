@@ -2,6 +2,7 @@ package io.selinger.core
 
 import io.selinger.testing.{Plans, SharedSession}
 import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.expressions.{Alias, AttributeReference, Literal}
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -107,8 +108,10 @@ class GuardSuite extends AnyFunSuite with SharedSession {
 
   test("a rule does not fire once the budget is used up (PLANNING_BUDGET_EXCEEDED)") {
     val input = freshPlan()
-    useUp(6)
-    assert(ruleOf(FixedSwitches(budgetMs = 5))(_ => fail("the rule ran"))(input) eq input)
+    QueryPlanningTracker.withTracker(new QueryPlanningTracker()) {
+      ruleOf(FixedSwitches()) { plan => Thread.sleep(6); plan }(freshPlan())
+      assert(ruleOf(FixedSwitches(budgetMs = 5))(_ => fail("the rule ran"))(input) eq input)
+    }
     val decision = onlyDecision(input)
     assert(decision.outcome == Outcome.Declined)
     assert(decision.reason == Reason.BudgetExceeded)
@@ -116,7 +119,6 @@ class GuardSuite extends AnyFunSuite with SharedSession {
   }
 
   test("the time of a rule counts, also when the rule fails") {
-    PlanningPass.start()
     ruleOf(FixedSwitches()) { _ =>
       Thread.sleep(20)
       throw new IllegalStateException("boom")
@@ -127,7 +129,7 @@ class GuardSuite extends AnyFunSuite with SharedSession {
   test("switches that cannot be read count as a failure, not as an error of the query") {
     val broken = new Switches {
       def mode: Mode = throw new IllegalArgumentException("unreadable")
-      def enabled(rule: RuleInfo): Boolean = true
+      def enabled(rule: RuleDescription): Boolean = true
       def failOnError: Boolean = throw new IllegalArgumentException("unreadable")
       def budgetMs: Long = 1000L
     }
@@ -202,7 +204,7 @@ class GuardSuite extends AnyFunSuite with SharedSession {
   test("each plan starts with a budget of its own") {
     useUp(6)
     val fixed = strategyOf(FixedSwitches(budgetMs = 5))(node => Seq(physical(node)))
-    assert(fixed(ReturnAnswer(plan)).isEmpty)
+    assert(OpenPlanningPass(ReturnAnswer(plan)).isEmpty)
     assert(fixed(plan).size == 1)
   }
 
@@ -264,7 +266,12 @@ class GuardSuite extends AnyFunSuite with SharedSession {
 
 object GuardSuite {
 
-  private val rule = RuleInfo("testRule", "logical", "none", "Does what a test wants.")
+  private object rule
+      extends RuleDescription("testRule", RuleKind.Logical, "Does what a test wants.") {
+    override def hooks: Seq[Hook] = Nil
+    override def reasons: Seq[Reason] = Nil
+    override def example: String = "SELECT 1"
+  }
 
   private final case class FixedSwitches(
       mode: Mode = Mode.On,
@@ -272,7 +279,7 @@ object GuardSuite {
       failOnError: Boolean = false,
       budgetMs: Long = 60000L
   ) extends Switches {
-    override def enabled(rule: RuleInfo): Boolean = isEnabled
+    override def enabled(rule: RuleDescription): Boolean = isEnabled
   }
 
   private def ruleOf(switches: Switches)(body: LogicalPlan => LogicalPlan): GuardedRule =
@@ -280,8 +287,8 @@ object GuardSuite {
       override protected def rewrite(plan: LogicalPlan): LogicalPlan = body(plan)
     }
 
-  private def preparationOf(switches: Switches)(body: SparkPlan => SparkPlan): GuardedPreparation =
-    new GuardedPreparation(rule, switches) {
+  private def preparationOf(switches: Switches)(body: SparkPlan => SparkPlan): GuardedPhysicalRule =
+    new GuardedPhysicalRule(rule, switches) {
       override protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan = body(plan)
     }
 

@@ -8,28 +8,6 @@ class ReasonSuite extends AnyFunSuite {
   private def family[A: TypeTag]: Set[String] =
     typeOf[A].typeSymbol.asClass.knownDirectSubclasses.map(_.name.toString)
 
-  test("Reason.all is the whole sealed family, each once") {
-    assert(Reason.all.map(_.toString).toSet == family[Reason])
-    assert(Reason.all.distinct == Reason.all)
-  }
-
-  test("codes are unique and written in UPPER_SNAKE") {
-    val codes = Reason.all.map(_.code)
-    assert(codes.distinct == codes)
-    codes.foreach(code => assert(code.matches("[A-Z]+(_[A-Z]+)*")))
-  }
-
-  test("sentences continue a line: lower case, no full stop") {
-    Reason.all.foreach { reason =>
-      val first = reason.sentence.takeWhile(!_.isWhitespace)
-      assert(
-        first.head.isLower || first.forall(_.isUpper) || first.startsWith("Spark"),
-        reason.code
-      )
-      assert(!reason.sentence.endsWith("."), reason.code)
-    }
-  }
-
   test("labels of outcomes and phases are unique") {
     val outcomes = Seq(
       Outcome.Changed,

@@ -1,8 +1,9 @@
 package io.selinger.explain
 
-import io.selinger.SelingerExtension
+import io.selinger.{Registry, SelingerExtension}
 import io.selinger.conf.SelingerConf
 import io.selinger.core.BuildInfo
+import io.selinger.strategy.SelectJoinOperator
 import io.selinger.testing.SharedSession
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.{AnalysisException, SparkSessionExtensions}
@@ -56,18 +57,42 @@ class TableFunctionsSuite extends AnyFunSuite with SharedSession {
         "hook" -> StringType,
         "enabled" -> BooleanType,
         "setting" -> StringType,
-        "description" -> StringType
+        "description" -> StringType,
+        "calls" -> LongType,
+        "fired" -> LongType,
+        "ms" -> DoubleType
       )
     )
     def enabled = spark.sql("SELECT rule, enabled FROM selinger_rules()").collect().map(r =>
       r.getString(0) -> r.getBoolean(1)
     ).toMap
-    assert(enabled == SelingerConf.rules.map(rule =>
-      rule.id -> !SelingerConf.onRequest(rule)
+    assert(enabled == Registry.all.rules.map(rule =>
+      rule.id -> rule.onByDefault
     ).toMap)
-    withConf(SelingerConf.SELECT_JOIN_OPERATOR.switch -> "false") {
+    withConf(SelectJoinOperator.switch -> "false") {
       assert(!enabled("selectJoinOperator") && enabled("readFooterStatistics"))
     }
+  }
+
+  test("selinger_rules: how often each was called and fired in this session, and its time") {
+    def activity(session: SparkSession): Map[String, (Long, Long, Double)] =
+      session
+        .sql("SELECT rule, calls, fired, ms FROM selinger_rules()")
+        .collect()
+        .map(row => row.getString(0) -> ((row.getLong(1), row.getLong(2), row.getDouble(3))))
+        .toMap
+    withSession(new SelingerExtension) { session =>
+      assert(activity(session).values.forall(_ == ((0L, 0L, 0.0))))
+      session.sql("SELECT * FROM range(9) a JOIN range(9) b ON a.id = b.id").collect()
+      val (calls, _, ms) = activity(session)("selectJoinOperator")
+      assert(calls > 0 && ms > 0)
+      session.conf.set(SelectJoinOperator.switch, "false")
+      session.sql("SELECT * FROM range(9) a JOIN range(8) b ON a.id = b.id").collect()
+      assert(activity(session)("selectJoinOperator")._1 == calls)
+    }
+    withSession(new SelingerExtension)(other =>
+      assert(activity(other)("selectJoinOperator")._1 == 0)
+    )
   }
 
   test("selinger_settings: every setting with this session's value") {
@@ -77,7 +102,7 @@ class TableFunctionsSuite extends AnyFunSuite with SharedSession {
     )
     assert(spark.sql(
       "SELECT key FROM selinger_settings()"
-    ).collect().map(_.getString(0)).toSeq == SelingerConf.all.map(_.key))
+    ).collect().map(_.getString(0)).toSeq == Registry.all.settings.map(_.key))
     withConf(SelingerConf.CBO_WEIGHT.key -> "0.25") {
       val row = spark.sql(
         s"SELECT value, default FROM selinger_settings() WHERE key = '${SelingerConf.CBO_WEIGHT.key}'"
@@ -91,7 +116,7 @@ class TableFunctionsSuite extends AnyFunSuite with SharedSession {
       "SELECT count(*) FROM selinger_rules() r JOIN selinger_settings() s ON r.setting = s.key WHERE r.enabled"
     )
     assert(
-      found.head().getLong(0) == SelingerConf.rules.filterNot(SelingerConf.onRequest).size
+      found.head().getLong(0) == Registry.all.rules.count(_.onByDefault)
     )
   }
 

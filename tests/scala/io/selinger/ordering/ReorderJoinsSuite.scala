@@ -6,6 +6,7 @@ import io.selinger.cost.{Cluster, JoinCost}
 import io.selinger.estimate.PlanEstimate
 import io.selinger.ordering.graph.{JoinGraph, JoinRegion, RelationSet}
 import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan, Joining, OperatorLimits}
+import io.selinger.stats.footers.FooterStatistics
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import java.nio.file.Path
 import org.apache.spark.sql.DataFrame
@@ -18,7 +19,7 @@ import scala.util.Random
 
 class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
 
-  private val rule = SelingerConf.REORDER_JOINS.id
+  private val rule = ReorderJoins.id
 
   /** `sales` and `stock` multiply over `item`; `day` keeps one of a hundred days of `sales`. */
   private def withTables[A](body: Path => A): A = withFolder { folder =>
@@ -133,7 +134,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   declines(
     "without statistics",
     Reason.NoStatistics,
-    SelingerConf.READ_FOOTER_STATISTICS.switch -> "false"
+    FooterStatistics.switch -> "false"
   )(text)
   test("a comparison joins where no equality does, as late as it pays") {
     withTables { _ =>
@@ -272,7 +273,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
       optimized(spark.sql(query))
       def details(sharingMs: Double) = withConf(shuffled: _*) {
         val plan =
-          withConf(SelingerConf.REORDER_JOINS.switch -> "false")(optimized(spark.sql(query)))
+          withConf(ReorderJoins.switch -> "false")(optimized(spark.sql(query)))
         withConf(SelingerConf.PLANNING_BUDGET_MS.key -> "1") {
           PlanningPass.start()
           new ReorderJoins(spark, sharingMs).apply(plan).collect { case join: Join =>
@@ -475,7 +476,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   test("off returns the very same plan") {
     withTables { _ =>
       val plan = withConf(SelingerConf.MODE.key -> "off")(optimized(spark.sql(text)))
-      Seq(SelingerConf.MODE.key -> "off", SelingerConf.REORDER_JOINS.switch -> "false").foreach {
+      Seq(SelingerConf.MODE.key -> "off", ReorderJoins.switch -> "false").foreach {
         setting => withConf(setting)(assert(new ReorderJoins(spark).apply(plan) eq plan))
       }
     }
@@ -504,7 +505,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     withTables { _ =>
       withConf(SelingerConf.FAIL_ON_ERROR.key -> "false") {
         val plan = withConf(SelingerConf.MODE.key -> "off")(optimized(spark.sql(text)))
-        val broken = new GuardedRule(SelingerConf.REORDER_JOINS, SelingerConf.switches) {
+        val broken = new GuardedRule(ReorderJoins, SelingerConf.switches) {
           override protected def rewrite(plan: LogicalPlan): LogicalPlan =
             throw new NoSuchMethodError("gone")
         }

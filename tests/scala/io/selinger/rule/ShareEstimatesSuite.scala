@@ -1,9 +1,11 @@
 package io.selinger.rule
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{Decision, PlanningPass, Reason}
-import io.selinger.stats.footers.FooterStore
-import io.selinger.stats.samples.SampleStore
+import io.selinger.core.{Decision, GuardedObserver, OpenPlanningPass, PlanningPass, Reason}
+import io.selinger.ordering.ReorderJoins
+import io.selinger.stats.footers.{FooterStatistics, FooterStore}
+import io.selinger.stats.samples.{SampleStatistics, SampleStore}
+import io.selinger.strategy.SelectJoinOperator
 import io.selinger.testing.{Answer, Plans, SharedSession}
 import java.nio.file.Path
 import org.apache.spark.sql.DataFrame
@@ -13,14 +15,14 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Our sizes in Spark's statistics, for joins that Spark decides. */
 class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
 
-  private val rule = SelingerConf.SHARE_ESTIMATES
+  private val rule = ShareEstimates
   private val on = rule.switch -> "true"
   private val threshold = "spark.sql.autoBroadcastJoinThreshold"
 
   // Spark decides by sizes alone, and takes files for a thousand times as large.
   private val sparkDecides = Seq(
-    SelingerConf.SELECT_JOIN_OPERATOR.switch -> "false",
-    SelingerConf.REORDER_JOINS.switch -> "false",
+    SelectJoinOperator.switch -> "false",
+    ReorderJoins.switch -> "false",
     "spark.sql.sources.fileCompressionFactor" -> "1000",
     "spark.sql.adaptive.enabled" -> "false"
   )
@@ -55,9 +57,16 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
   /** What the strategy leaves on the nodes of a plan that it may change. */
   private def shared(df: DataFrame): LogicalPlan = {
     val plan = Plans.execution(df).optimizedPlan.clone()
-    PlanningPass.start()
-    assert((new ShareEstimates.ForStrategies).apply(ReturnAnswer(plan)).isEmpty)
+    startsOn(plan)
     plan
+  }
+
+  /** As when Spark's planner starts on a plan. */
+  private def startsOn(plan: LogicalPlan): Unit = {
+    OpenPlanningPass(ReturnAnswer(plan))
+    val observer = new GuardedObserver(rule, SelingerConf.switches, ShareEstimates.share)
+    assert(observer(ReturnAnswer(plan)).isEmpty)
+    ()
   }
 
   private def filter(plan: LogicalPlan): Filter =
@@ -120,7 +129,7 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
       withConf(sparkDecides :+ on: _*) {
         val plan = shared(spark.sql(query))
         val first = filter(plan).stats
-        (new ShareEstimates.ForStrategies).apply(ReturnAnswer(plan))
+        startsOn(plan)
         assert(filter(plan).stats == first)
         assert((new ShareEstimates.ForRules).apply(plan) eq plan)
         assert(filter(plan).stats == first)
@@ -172,7 +181,7 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
 
   test("does not fire where formulas estimate the filter (ESTIMATE_UNCERTAIN)") {
     withTables {
-      withConf((sparkDecides :+ on) :+ (SelingerConf.SAMPLE_PREDICATES.switch -> "false"): _*) {
+      withConf((sparkDecides :+ on) :+ (SampleStatistics.switch -> "false"): _*) {
         val plan = shared(spark.sql("SELECT * FROM shared_dims WHERE name LIKE '% 7'"))
         assert(decisions(plan).map(_.reason) == Seq(Reason.EstimateUncertain))
         // Of the relation itself all rows were counted.
@@ -195,7 +204,7 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
 
   test("does not fire where nothing is known (NO_STATISTICS)") {
     withTables(
-      assertDeclined(Reason.NoStatistics, SelingerConf.READ_FOOTER_STATISTICS.switch -> "false")(
+      assertDeclined(Reason.NoStatistics, FooterStatistics.switch -> "false")(
         "SELECT * FROM shared_dims WHERE name LIKE '% 7'"
       )
     )

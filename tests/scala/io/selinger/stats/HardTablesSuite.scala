@@ -4,7 +4,6 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{Outcome, PlanningPass}
 import io.selinger.estimate.LeafStatistics
 import io.selinger.stats.footers.FooterStore
-import io.selinger.stats.relations.KeyColumns
 import io.selinger.stats.samples.SampleStore
 import io.selinger.testing.{Answer, Plans, SharedSession}
 import java.nio.file.{Files, Path}
@@ -44,7 +43,7 @@ class HardTablesSuite extends AnyFunSuite with SharedSession {
   private def estimated(df: DataFrame): Double = {
     PlanningPass.start()
     val plan = Plans.execution(df).optimizedPlan
-    KeyColumns.note(plan)
+    PlanningPass.current.workOn(plan)
     LeafStatistics.estimator.estimate(plan).map(_.rows.value).getOrElse(fail("no estimate"))
   }
 
@@ -176,7 +175,7 @@ class HardTablesSuite extends AnyFunSuite with SharedSession {
       val plan = Plans.execution(df).optimizedPlan
       def pass(): Double = {
         PlanningPass.start()
-        KeyColumns.note(plan)
+        PlanningPass.current.workOn(plan)
         val start = System.nanoTime()
         assert(LeafStatistics.estimator.estimate(plan).nonEmpty)
         (System.nanoTime() - start) / 1e6

@@ -3,7 +3,6 @@ package io.selinger.stats
 import io.selinger.core.{Origin, PlanningPass}
 import io.selinger.estimate.LeafStatistics
 import io.selinger.stats.footers.FooterStore
-import io.selinger.stats.relations.KeyColumns
 import io.selinger.stats.samples.SampleStore
 import io.selinger.testing.{EchoFileSystem, Plans, SharedSession}
 import java.nio.file.{Files, Path}
@@ -56,7 +55,7 @@ class LargeListingSuite extends AnyFunSuite with SharedSession {
 
   private def estimate(plan: LogicalPlan) = {
     PlanningPass.start()
-    KeyColumns.note(plan)
+    PlanningPass.current.workOn(plan)
     val start = System.nanoTime()
     val found = LeafStatistics.estimator.estimate(plan).getOrElse(fail("no estimate"))
     (found, (System.nanoTime() - start) / 1e6)

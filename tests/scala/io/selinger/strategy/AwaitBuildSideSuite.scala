@@ -17,7 +17,7 @@ import org.scalatest.time.SpanSugar._
 /** The rule `awaitBuildSide` on real plans. */
 class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
 
-  private val rule = SelingerConf.AWAIT_BUILD_SIDE
+  private val rule = AwaitBuildSide
 
   // Makes Spark believe that the small files of the tests are large: it then sorts and merges.
   private val largeFiles = "spark.sql.sources.fileCompressionFactor" -> "1000000"
@@ -299,7 +299,7 @@ class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
         Seq(
           off,
           "spark.selinger.mode" -> "off",
-          SelingerConf.SELECT_JOIN_OPERATOR.switch -> "false"
+          SelectJoinOperator.switch -> "false"
         )
       )(setting => withConf(setting)(assert(awaiting(plan) eq plan)))
     }

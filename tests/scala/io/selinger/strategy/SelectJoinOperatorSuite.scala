@@ -3,6 +3,7 @@ package io.selinger.strategy
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Origin, Outcome, Phase, PlanningPass, Reason}
 import io.selinger.cost.Cluster
+import io.selinger.stats.footers.FooterStatistics
 import io.selinger.testing.{Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
@@ -17,7 +18,7 @@ import scala.concurrent.duration.Duration
 /** The rule `selectJoinOperator` on real plans. */
 class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
 
-  private val rule = SelingerConf.SELECT_JOIN_OPERATOR
+  private val rule = SelectJoinOperator
 
   // Makes Spark believe that the small files of the tests are large: it then sorts and merges.
   private val largeFiles = "spark.sql.sources.fileCompressionFactor" -> "1000000"
@@ -260,7 +261,7 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
   }
 
   test("does not fire where footers are not to be read (NO_STATISTICS)") {
-    withConf(largeFiles, SelingerConf.READ_FOOTER_STATISTICS.switch -> "false") {
+    withConf(largeFiles, FooterStatistics.switch -> "false") {
       assertDeclines(joinOf("INNER"), Reason.NoStatistics)
     }
   }

@@ -6,6 +6,7 @@ import io.selinger.core.{Origin, PlanningPass, Reason}
 import io.selinger.estimate.{LeafStatistics, PlanEstimate}
 import io.selinger.stats.imported.{ImportedStatistics, NoDataException, StatisticsFile}
 import io.selinger.stats.relations.KeyColumns
+import io.selinger.stats.samples.SampleStatistics
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import java.nio.file.{Files, Path}
 import org.apache.spark.sql.{AnalysisException, DataFrame}
@@ -18,7 +19,7 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Statistics leave one session and another plans by them. */
 class TransferSuite extends AnyFunSuite with SharedSession {
 
-  private val noSamples = SelingerConf.SAMPLE_PREDICATES.switch -> "false"
+  private val noSamples = SampleStatistics.switch -> "false"
 
   /** A session on the same Spark that has no tables. */
   private def elsewhere[A](body: SparkSession => A): A = withSession(new SelingerExtension) {
@@ -248,9 +249,9 @@ class TransferSuite extends AnyFunSuite with SharedSession {
       val _ = imports(session, file)
       def known = estimate(session.table("facts")).isDefined
       assert(known)
-      session.conf.set(SelingerConf.USE_IMPORTED_STATISTICS.switch, "false")
+      session.conf.set(ImportedStatistics.switch, "false")
       assert(!known)
-      session.conf.unset(SelingerConf.USE_IMPORTED_STATISTICS.switch)
+      session.conf.unset(ImportedStatistics.switch)
       session.conf.set(SelingerConf.MODE.key, "off")
       assert(!known)
     }

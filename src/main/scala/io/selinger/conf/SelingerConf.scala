@@ -1,6 +1,7 @@
 package io.selinger.conf
 
-import io.selinger.core.{Mode, RuleInfo, Switches}
+import io.selinger.core.{Amounts, Mode, RuleDescription, Switches}
+import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.selinger.ConfEntry
 
@@ -14,6 +15,10 @@ final case class Setting[A](entry: ConfEntry[A], category: String, unit: String)
   def key: String = entry.key
   def doc: String = entry.doc
   def default: String = entry.default
+
+  /** The default as people read it: `64 MiB`. */
+  def shownDefault: String =
+    if (unit == "bytes") Amounts.bytes(JavaUtils.byteStringAsBytes(default).toDouble) else default
 
   /** The value in the session of the calling thread; never keep it. */
   def value: A = entry.value
@@ -117,7 +122,7 @@ object SelingerConf {
   val FOOTER_CACHE_MAX_BYTES: Setting[Long] = Setting(
     ConfEntry.bytes(
       key("stats.footerCacheMaxBytes"),
-      64L << 20,
+      "64m",
       "Driver memory for footer statistics, shared by all sessions. 0 keeps none."
     ),
     "statistics",
@@ -148,7 +153,7 @@ object SelingerConf {
   val SAMPLING_CACHE_MAX_BYTES: Setting[Long] = Setting(
     ConfEntry.bytes(
       key("stats.sampling.cacheMaxBytes"),
-      64L << 20,
+      "64m",
       "Driver memory for sampled values, shared by all sessions. 0 keeps none."
     ),
     "statistics",
@@ -169,7 +174,7 @@ object SelingerConf {
   val COLLECTED_CACHE_MAX_BYTES: Setting[Long] = Setting(
     ConfEntry.bytes(
       key("stats.collectedCacheMaxBytes"),
-      64L << 20,
+      "64m",
       "Driver memory for collected statistics, shared by all sessions. 0 keeps none."
     ),
     "statistics",
@@ -192,7 +197,7 @@ object SelingerConf {
   val BROADCAST_MAX_BYTES: Setting[Long] = Setting(
     ConfEntry.bytes(
       key("join.broadcastMaxBytes"),
-      0L,
+      "0",
       "Largest build side to broadcast, as the memory that its hash table needs. 0: a 128th of " +
         "the smaller of driver and executor heap, at most 256 MiB. What would be surprising to " +
         "exceed may be four times as large, and so may a table whose rows have been counted, up to " +
@@ -325,7 +330,7 @@ object SelingerConf {
   val CLUSTER_EXECUTOR_MEMORY: Setting[Long] = Setting(
     ConfEntry.bytes(
       key("cluster.executorMemoryBytes"),
-      0L,
+      "0",
       "Heap of one executor that memory limits are computed for." + simulation
     ),
     "simulated cluster",
@@ -335,101 +340,14 @@ object SelingerConf {
   val CLUSTER_DRIVER_MEMORY: Setting[Long] = Setting(
     ConfEntry.bytes(
       key("cluster.driverMemoryBytes"),
-      0L,
+      "0",
       "Heap of the driver that memory limits are computed for." + simulation
     ),
     "simulated cluster",
     "bytes"
   )
 
-  // ---- rules --------------------------------------------------------------------------------
-
-  val READ_FOOTER_STATISTICS: RuleInfo = RuleInfo(
-    "readFooterStatistics",
-    "statistics",
-    "on demand, while a plan's size is estimated",
-    "Reads row counts, null counts, value ranges and column sizes from the footers of Parquet " +
-      "and ORC files."
-  )
-
-  val SAMPLE_PREDICATES: RuleInfo = RuleInfo(
-    "samplePredicates",
-    "statistics",
-    "on demand, while a plan's size is estimated",
-    "Reads some rows of the columns that predicates mention from several row groups of Parquet " +
-      "or stripes of ORC " +
-      "files, and evaluates the predicates on them."
-  )
-
-  val USE_COLLECTED_STATISTICS: RuleInfo = RuleInfo(
-    "useCollectedStatistics",
-    "statistics",
-    "on demand, while a plan's size is estimated",
-    "Uses what selinger_analyze has collected of the files that are read: distinct values, " +
-      "quantiles, frequent values, key overlap and a sample of the rows."
-  )
-
-  val USE_IMPORTED_STATISTICS: RuleInfo = RuleInfo(
-    "useImportedStatistics",
-    "statistics",
-    "on demand, while a plan's size is estimated",
-    "Takes the statistics of imported relations from the file that they were imported from."
-  )
-
-  val SELECT_JOIN_OPERATOR: RuleInfo = RuleInfo(
-    "selectJoinOperator",
-    "strategy",
-    "injectPlannerStrategy",
-    "Chooses broadcast hash, shuffled hash, sort-merge or nested loop for each join by the " +
-      "memory and the time that it takes."
-  )
-
-  val AWAIT_BUILD_SIDE: RuleInfo = RuleInfo(
-    "awaitBuildSide",
-    "adaptive",
-    "injectQueryStagePrepRule",
-    "Shuffles the side of a join that may turn out small enough to be broadcast first, and the " +
-      "other only when that is known."
-  )
-
-  val REORDER_JOINS: RuleInfo = RuleInfo(
-    "reorderJoins",
-    "logical",
-    "injectPreCBORule",
-    "Puts joins of every type into the order that costs least."
-  )
-
-  val SHARE_ESTIMATES: RuleInfo = RuleInfo(
-    "shareEstimates",
-    "statistics",
-    "injectPreCBORule, injectPlannerStrategy",
-    "Puts sizes of filtered relations that were counted or sampled into Spark's own statistics, " +
-      "for its broadcasts, dynamic partition pruning and runtime filters."
-  )
-
-  val rules: Seq[RuleInfo] = Seq(
-    READ_FOOTER_STATISTICS,
-    USE_COLLECTED_STATISTICS,
-    SAMPLE_PREDICATES,
-    USE_IMPORTED_STATISTICS,
-    REORDER_JOINS,
-    SELECT_JOIN_OPERATOR,
-    AWAIT_BUILD_SIDE,
-    SHARE_ESTIMATES
-  )
-
-  /** Rules that the user has to ask for; the others are on. */
-  val onRequest: Set[RuleInfo] = Set(SHARE_ESTIMATES)
-
-  private val ruleSwitches: Map[String, Setting[Boolean]] = rules.map { rule =>
-    rule.id -> Setting(
-      ConfEntry.flag(rule.switch, default = !onRequest(rule), rule.description),
-      "rules",
-      "flag"
-    )
-  }.toMap
-
-  /** Every setting, in the order of the documentation. */
+  /** Every setting but the switches of rules, in the order of the documentation. */
   val all: Seq[Setting[_]] = Seq(
     MODE,
     FAIL_ON_ERROR,
@@ -457,12 +375,26 @@ object SelingerConf {
     CLUSTER_EXECUTORS,
     CLUSTER_EXECUTOR_MEMORY,
     CLUSTER_DRIVER_MEMORY
-  ) ++ rules.map(rule => ruleSwitches(rule.id))
+  )
+
+  /** The setting that switches a rule on and off. */
+  def switchOf(rule: RuleDescription): Setting[Boolean] =
+    Setting(ConfEntry.flag(rule.switch, rule.onByDefault, rule.summary), "rules", "flag")
+
+  /**
+   * The value that a conf has in the session of the calling thread, ours or Spark's, as the user would
+   * write it; none where it is not set and has no default.
+   */
+  def textOf(key: String): Option[String] = {
+    val conf = SQLConf.get
+    // Of a typed conf of Spark that is not set, `getConfString` with a default checks the default.
+    if (conf.contains(key)) Some(conf.getConfString(key)) else ConfEntry.defaultOf(key)
+  }
 
   /** The session's switches, read anew at every call. */
   object switches extends Switches {
     override def mode: Mode = Mode.parse(MODE.value).getOrElse(Mode.Off)
-    override def enabled(rule: RuleInfo): Boolean = ruleSwitches(rule.id).value
+    override def enabled(rule: RuleDescription): Boolean = switchOf(rule).value
     override def failOnError: Boolean = FAIL_ON_ERROR.value
     override def budgetMs: Long = PLANNING_BUDGET_MS.value
   }

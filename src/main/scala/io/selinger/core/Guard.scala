@@ -1,9 +1,7 @@
 package io.selinger.core
 
 import org.slf4j.LoggerFactory
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, ReturnAnswer}
-import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import scala.util.control.NonFatal
 
 /**
@@ -17,11 +15,13 @@ object Guard {
    * @param rule who runs
    * @param node the operator concerned, where failures are recorded
    * @param unchanged what the caller goes on with when the rule does not act
-   * @param problem what is wrong with a result, if anything
+   * @param problem what is wrong with a result, if anything; is told whether to look closely
+   * @param fired whether a result is another one than Spark's
    * @param body the rule; is told whether it may act (`on`) or only advise
    */
-  def run[A <: AnyRef](rule: RuleInfo, switches: Switches, node: LogicalPlan, unchanged: A)(
-      problem: A => Option[String]
+  def run[A <: AnyRef](rule: RuleDescription, switches: Switches, node: LogicalPlan, unchanged: A)(
+      problem: (A, Boolean) => Option[String],
+      fired: A => Boolean
   )(body: Mode => A): A =
     try
       if (!active(rule, switches)) unchanged
@@ -29,8 +29,10 @@ object Guard {
         Decision.record(node, stopped(rule, node, Reason.BudgetExceeded, Outcome.Declined, None))
         unchanged
       } else {
+        val begun = System.nanoTime()
         val result = PlanningPass.current.timed(body(switches.mode))
-        problem(result) match {
+        RuleActivity.count(rule, fired(result), System.nanoTime() - begun)
+        problem(result, switches.failOnError) match {
           case Some(what) if switches.failOnError =>
             throw new IllegalStateException(s"${rule.id} returned an invalid plan: $what")
           case Some(what) =>
@@ -46,9 +48,27 @@ object Guard {
         unchanged
     }
 
+  /** For what a rule does with a whole plan before any node is planned; counts as no call. */
+  def observe(rule: RuleDescription, switches: Switches, root: LogicalPlan)(body: => Unit): Unit =
+    try {
+      val pass = PlanningPass.current
+      if (active(rule, switches) && pass.usedMs <= switches.budgetMs.toDouble) pass.timed(body)
+    } catch {
+      case error @ (NonFatal(_) | _: LinkageError | _: StackOverflowError)
+          if !failOnError(switches) =>
+        failed(rule, root, Reason.RuleFailed, error.toString, Some(error))
+    }
+
   /** For code beside the plan (statistics): `fallback` when switched off or when it fails. */
-  def value[A](rule: RuleInfo, switches: Switches, fallback: => A)(body: => A): A =
-    try if (active(rule, switches)) body else fallback
+  def value[A](rule: RuleDescription, switches: Switches, fallback: => A)(body: => A): A =
+    try
+      if (!active(rule, switches)) fallback
+      else {
+        val begun = System.nanoTime()
+        val result = body
+        RuleActivity.count(rule, result != None, System.nanoTime() - begun)
+        result
+      }
     catch {
       case error @ (NonFatal(_) | _: LinkageError | _: StackOverflowError)
           if !failOnError(switches) =>
@@ -56,7 +76,7 @@ object Guard {
         fallback
     }
 
-  private def active(rule: RuleInfo, switches: Switches): Boolean =
+  private def active(rule: RuleDescription, switches: Switches): Boolean =
     switches.mode != Mode.Off && switches.enabled(rule)
 
   // A conf that cannot even be read must not turn one failure into two.
@@ -65,7 +85,7 @@ object Guard {
     catch { case NonFatal(_) => false }
 
   private def failed(
-      rule: RuleInfo,
+      rule: RuleDescription,
       node: LogicalPlan,
       reason: Reason,
       what: String,
@@ -78,7 +98,7 @@ object Guard {
   }
 
   private def stopped(
-      rule: RuleInfo,
+      rule: RuleDescription,
       node: LogicalPlan,
       reason: Reason,
       outcome: Outcome,
@@ -96,76 +116,4 @@ object Guard {
       setting = Some(setting)
     )
   }
-}
-
-/** A logical rule behind the guard: the result must be resolved and have the input's output. */
-abstract class GuardedRule(val info: RuleInfo, switches: Switches) extends Rule[LogicalPlan] {
-
-  override val ruleName: String = s"io.selinger.${info.id}"
-
-  /** Called before the rule runs, even if it is switched off; must be cheap and must not fail. */
-  protected def begin(): Unit = ()
-
-  /** Returns the input object itself where nothing changes. */
-  protected def rewrite(plan: LogicalPlan): LogicalPlan
-
-  final override def apply(plan: LogicalPlan): LogicalPlan = {
-    begin()
-    Guard.run(info, switches, plan, plan)(problemOf(plan))(_ => rewrite(plan))
-  }
-
-  private def problemOf(before: LogicalPlan)(after: LogicalPlan): Option[String] =
-    if (after eq before) None
-    else if (!after.resolved) Some("the result is not resolved")
-    else if (signature(after) != signature(before)) {
-      Some(s"the output changed from ${before.output} to ${after.output}")
-    } else None
-
-  private def signature(plan: LogicalPlan) =
-    plan.output.map(attribute => (attribute.exprId, attribute.name, attribute.dataType))
-}
-
-/** A planner strategy behind the guard. `Nil` hands the node to Spark's own strategies. */
-abstract class GuardedStrategy(val info: RuleInfo, switches: Switches) extends SparkStrategy {
-
-  /** Called with the root of a plan before its nodes are planned. */
-  protected def begin(root: LogicalPlan): Unit = ()
-
-  /** Whether `choose` has anything to say about this kind of node; must be cheap. */
-  protected def concerns(plan: LogicalPlan): Boolean
-
-  protected def choose(plan: LogicalPlan, mode: Mode): Seq[SparkPlan]
-
-  final override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case ReturnAnswer(root) =>
-      val _ = PlanningPass.start()
-      Guard.run[Seq[SparkPlan]](info, switches, root, Nil)(_ => None) { _ => begin(root); Nil }
-    case node if concerns(node) =>
-      Guard.run[Seq[SparkPlan]](info, switches, node, Nil)(problemOf(node))(choose(node, _))
-    case _ => Nil
-  }
-
-  private def problemOf(node: LogicalPlan)(plans: Seq[SparkPlan]): Option[String] =
-    plans.find(_.output.map(_.exprId) != node.output.map(_.exprId)).map { physical =>
-      s"the output changed from ${node.output} to ${physical.output}"
-    }
-}
-
-/** A rule on physical plans behind the guard, which Spark applies each time it has planned a query. */
-abstract class GuardedPreparation(val info: RuleInfo, switches: Switches) extends Rule[SparkPlan] {
-
-  override val ruleName: String = s"io.selinger.${info.id}"
-
-  /** Returns the input object itself where nothing changes. */
-  protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan
-
-  final override def apply(plan: SparkPlan): SparkPlan = plan.logicalLink match {
-    case Some(root) => Guard.run(info, switches, root, plan)(problemOf(plan))(prepare(plan, _))
-    case None => plan
-  }
-
-  private def problemOf(before: SparkPlan)(after: SparkPlan): Option[String] =
-    Option.when(after.output.map(_.exprId) != before.output.map(_.exprId)) {
-      s"the output changed from ${before.output} to ${after.output}"
-    }
 }

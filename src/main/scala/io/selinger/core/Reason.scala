@@ -1,256 +1,293 @@
 package io.selinger.core
 
 /**
- * Why a decision came out as it did. The code is what users and tests match on, so a code is never
- * renamed once released; the sentence may be improved at any time.
+ * Why a decision came out as it did. Users and tests match on the code, so a code is never renamed
+ * once released; the sentences may be improved at any time. A rule defines the reasons that are its
+ * own beside its code; those here are shared.
+ *
+ * @param sentence complete, and understood without the documentation
+ * @param advice what the user can do about it, complete too
  */
-sealed abstract class Reason(val code: String, val sentence: String)
+final case class Reason(code: String, sentence: String, advice: String) {
+  override def toString: String = code
+}
 
 object Reason {
 
-  case object BroadcastCheapest
-      extends Reason(
-        "BROADCAST_CHEAPEST",
-        "the build side fits the broadcast limit, with room for an estimate that is too low, and broadcasting it costs least"
-      )
-  case object HashBuildCheapest
-      extends Reason(
-        "HASH_BUILD_CHEAPEST",
-        "the build side's hash table fits each task's memory share, and hashing costs less than sorting both sides"
-      )
-  case object SortMergeCheapest
-      extends Reason(
-        "SORT_MERGE_CHEAPEST",
-        "sorting both sides costs less than building a hash table"
-      )
-  case object StockCheapEnough
-      extends Reason(
-        "STOCK_CHEAP_ENOUGH",
-        "another operator would cost less, but by less than the estimates are worth"
-      )
-  case object NothingFits
-      extends Reason(
-        "NO_SAFE_HASH_TABLE",
-        "neither side is known to fit the broadcast limit or a task's memory share, so the join must be able to spill"
-      )
-  case object NestedLoopFits
-      extends Reason(
-        "NESTED_LOOP_BROADCAST_FITS",
-        "there is no equality to hash on and one side fits the broadcast limit"
-      )
-  case object NestedLoopTooLarge
-      extends Reason(
-        "NESTED_LOOP_TOO_LARGE",
-        "there is no equality to hash on and no side is known to fit the broadcast limit"
-      )
-  case object HintObeyed
-      extends Reason("HINT_OBEYED", "the query carries a join hint, and Spark obeys it")
-  case object UserThreshold
-      extends Reason(
-        "USER_THRESHOLD_OBEYED",
-        "spark.sql.autoBroadcastJoinThreshold is set, and by it Spark broadcasts this side"
-      )
-  case object BroadcastStage
-      extends Reason(
-        "BROADCAST_STAGE_RUNNING",
-        "one side has already been broadcast, so Spark keeps the join"
-      )
-  case object BuildSideAwaited
-      extends Reason(
-        "BUILD_SIDE_AWAITED",
-        "one side may turn out small enough to be broadcast, so the other is not shuffled before that is known"
-      )
-  case object NoSmallSide
-      extends Reason(
-        "NO_SMALL_SIDE",
-        "with the rows that are expected, broadcasting a side would not be safe or not be cheapest, so both are shuffled at once"
-      )
-  case object StreamingPlan extends Reason("STREAMING_PLAN", "streaming plans are left to Spark")
-  case object NullAwareAntiJoin
-      extends Reason("NULL_AWARE_ANTI_JOIN", "NOT IN needs Spark's null-aware operator")
-  case object NoStatistics
-      extends Reason("NO_STATISTICS", "nothing is known about the size of one side")
-  case object UnsupportedByOperator
-      extends Reason(
-        "OPERATOR_UNSUPPORTED",
-        "Spark has no operator of the chosen kind for this join, so its own choice stands"
-      )
-  case object BudgetExceeded
-      extends Reason("PLANNING_BUDGET_EXCEEDED", "the planning budget of this query is used up")
-  case object RuleFailed
-      extends Reason("RULE_FAILED", "the rule raised an error and the plan went on without it")
-  case object InvalidResult
-      extends Reason(
-        "INVALID_RESULT",
-        "the rule returned a plan that failed the check, and it was dropped"
-      )
-  case object FootersRead extends Reason("FOOTERS_READ", "the footers of all files were read")
-  case object FootersSampled
-      extends Reason(
-        "FOOTERS_SAMPLED",
-        "the footers of some files were read within the limits, and the rest is extrapolated by bytes"
-      )
-  case object FootersUnavailable
-      extends Reason("FOOTERS_UNAVAILABLE", "no footer could be read within the limits")
-
-  case object OrderCheaper
-      extends Reason(
-        "ORDER_CHEAPER",
-        "joining in another order costs less, by more than the estimates are worth"
-      )
-  case object OrderCheapEnough
-      extends Reason(
-        "ORDER_CHEAP_ENOUGH",
-        "no other order costs less by more than the estimates are worth"
-      )
-  case object SparkReorders
-      extends Reason(
-        "SPARK_REORDERS",
-        "Spark's own join reordering is switched on, so the order is left to it"
-      )
-  case object CrossProduct
-      extends Reason(
-        "CROSS_PRODUCT",
-        "no condition connects all relations, and products stay where they were written"
-      )
-  case object JoinFixed
-      extends Reason(
-        "JOIN_FIXED",
-        "a join, or a filter or projection above it, gives other rows if the order changes"
-      )
-  case object OrderShared
-      extends Reason(
-        "ORDER_SHARED",
-        "joined alike in several places of the query, it is computed once, which saves more than another order"
-      )
-  case object SharedSubplan
-      extends Reason(
-        "SHARED_SUBPLAN",
-        "the query asks for the same rows in several places, and Spark computes them once as long as they stay alike"
-      )
-  case object MayRaise
-      extends Reason(
-        "ERRORS_DEPEND_ON_PLAN",
-        "a column or condition can raise an error, and another plan could evaluate it for other rows"
-      )
-  case object PredicatesSampled
-      extends Reason(
-        "PREDICATES_SAMPLED",
-        "the predicates were evaluated on a sample of the rows, read from several row groups"
-      )
-  case object ColumnsSampled
-      extends Reason(
-        "COLUMNS_SAMPLED",
-        "values of join and grouping keys were sampled; there was no predicate to evaluate on them"
-      )
-  case object SampleUnavailable
-      extends Reason(
-        "SAMPLE_UNAVAILABLE",
-        "no predicate could be evaluated on a sample within the limits, so formulas estimate them"
-      )
-  case object StatisticsImported
-      extends Reason(
-        "STATISTICS_IMPORTED",
-        "the numbers come from an imported file of statistics, and not from the data"
-      )
-
-  case object CollectedUsed
-      extends Reason(
-        "COLLECTED_STATISTICS_USED",
-        "selinger_analyze has collected statistics of all files that are read"
-      )
-  case object CollectedPartly
-      extends Reason(
-        "COLLECTED_STATISTICS_PARTIAL",
-        "selinger_analyze has seen a part of the files that are read, and the rest is extrapolated"
-      )
-  case object CollectedStale
-      extends Reason(
-        "COLLECTED_STATISTICS_STALE",
-        "all files that are read have changed or come since selinger_analyze, so its statistics are ignored"
-      )
-  case object CollectedNone
-      extends Reason(
-        "COLLECTED_STATISTICS_NONE",
-        "nothing was collected of these columns; selinger_analyze does that"
-      )
-  case object CollectedUnreadable
-      extends Reason(
-        "COLLECTED_STATISTICS_UNREADABLE",
-        "the place where collected statistics are kept could not be read"
-      )
-  case object EstimateShared
-      extends Reason(
-        "ESTIMATE_SHARED",
-        "Spark's own rules see the size of what is left of this relation, which was counted or sampled"
-      )
-  case object EstimateUncertain
-      extends Reason(
-        "ESTIMATE_UNCERTAIN",
-        "the rows were neither counted nor sampled, or widths are unknown, so Spark's own size stays"
-      )
-  case object SparkEstimates
-      extends Reason(
-        "SPARK_ESTIMATES",
-        "Spark's own cost-based optimizer is switched on, so sizes are left to it"
-      )
-
-  /** Every reason, for the generated documentation; a test compares it with the sealed family. */
-  val all: Seq[Reason] = Seq(
-    BroadcastCheapest,
-    HashBuildCheapest,
-    SortMergeCheapest,
-    StockCheapEnough,
-    NothingFits,
-    NestedLoopFits,
-    NestedLoopTooLarge,
-    HintObeyed,
-    UserThreshold,
-    BroadcastStage,
-    BuildSideAwaited,
-    NoSmallSide,
-    StreamingPlan,
-    NullAwareAntiJoin,
-    NoStatistics,
-    UnsupportedByOperator,
-    BudgetExceeded,
-    RuleFailed,
-    InvalidResult,
-    FootersRead,
-    FootersSampled,
-    FootersUnavailable,
-    OrderCheaper,
-    OrderCheapEnough,
-    OrderShared,
-    SparkReorders,
-    CrossProduct,
-    JoinFixed,
-    SharedSubplan,
-    MayRaise,
-    PredicatesSampled,
-    ColumnsSampled,
-    SampleUnavailable,
-    CollectedUsed,
-    CollectedPartly,
-    CollectedStale,
-    CollectedNone,
-    CollectedUnreadable,
-    EstimateShared,
-    EstimateUncertain,
-    SparkEstimates,
-    StatisticsImported
+  val BroadcastCheapest: Reason = Reason(
+    "BROADCAST_CHEAPEST",
+    "Broadcasting the build side costs least, and its hash table stays below the broadcast limit " +
+      "even if it has more rows than estimated.",
+    "Set spark.selinger.join.broadcastMaxBytes lower if the driver or the executors run short of " +
+      "memory."
   )
-}
 
-/**
- * A condition that must hold before a rule acts, and the reason that is given when it does not: one
- * expression, so that "why not" cannot drift from the code.
- */
-final case class Precondition[-A](reason: Reason)(val holds: A => Boolean)
+  val HashBuildCheapest: Reason = Reason(
+    "HASH_BUILD_CHEAPEST",
+    "A shuffled hash join costs less than sorting both sides, and the hash table of the build " +
+      "side fits the memory of one task.",
+    "Set spark.selinger.join.hashMemoryShare lower if tasks run out of memory."
+  )
 
-object Precondition {
+  val SortMergeCheapest: Reason = Reason(
+    "SORT_MERGE_CHEAPEST",
+    "Sorting both sides costs less than building a hash table.",
+    "Nothing to do."
+  )
 
-  /** The reason of the first condition that does not hold, in the order given. */
-  def firstUnmet[A](conditions: Seq[Precondition[A]], subject: A): Option[Reason] =
-    conditions.find(condition => !condition.holds(subject)).map(_.reason)
+  val StockCheapEnough: Reason = Reason(
+    "STOCK_CHEAP_ENOUGH",
+    "Another operator would cost a little less, but the difference is smaller than the error of " +
+      "the estimates, so Spark's choice stays.",
+    "Set spark.selinger.join.minGain lower to change more plans, or run selinger.analyze for " +
+      "better estimates."
+  )
+
+  val NothingFits: Reason = Reason(
+    "NO_SAFE_HASH_TABLE",
+    "No side is known to be small enough for a hash table in memory, so the join must be able to " +
+      "spill to disk: sort-merge.",
+    "Give executors more memory, or run selinger.analyze so that a small side is known to be " +
+      "small."
+  )
+
+  val NestedLoopFits: Reason = Reason(
+    "NESTED_LOOP_BROADCAST_FITS",
+    "The join has no equality between its sides, and one side is small enough to be broadcast.",
+    "Nothing to do; an equality in the condition would make the join much cheaper."
+  )
+
+  val NestedLoopTooLarge: Reason = Reason(
+    "NESTED_LOOP_TOO_LARGE",
+    "The join has no equality between its sides, and no side is known to be small enough to be " +
+      "broadcast, so it is left to Spark.",
+    "Add an equality to the condition, or raise spark.selinger.join.broadcastMaxBytes."
+  )
+
+  val HintObeyed: Reason = Reason(
+    "HINT_OBEYED",
+    "The query has a join hint here, and hints are obeyed.",
+    "Remove the hint to let the operator be chosen by cost."
+  )
+
+  val UserThreshold: Reason = Reason(
+    "USER_THRESHOLD_OBEYED",
+    "spark.sql.autoBroadcastJoinThreshold is set, and Spark broadcasts this side because of it.",
+    "Unset spark.sql.autoBroadcastJoinThreshold to let the operator be chosen by cost."
+  )
+
+  val BroadcastStage: Reason = Reason(
+    "BROADCAST_STAGE_RUNNING",
+    "One side has already been broadcast while the query runs, so the operator stays.",
+    "Nothing to do."
+  )
+
+  val BuildSideAwaited: Reason = Reason(
+    "BUILD_SIDE_AWAITED",
+    "One side may turn out small enough to be broadcast. It is shuffled first, and the other " +
+      "side is shuffled only if it is still needed.",
+    "Switch spark.selinger.awaitBuildSide.enabled off if waiting costs more than it saves."
+  )
+
+  val NoSmallSide: Reason = Reason(
+    "NO_SMALL_SIDE",
+    "Even with the rows that are expected, neither side would be broadcast, so both sides are " +
+      "shuffled at once.",
+    "Raise spark.selinger.join.broadcastMaxBytes if there is memory for larger broadcasts."
+  )
+
+  val StreamingPlan: Reason = Reason(
+    "STREAMING_PLAN",
+    "This is a streaming query, and streaming queries are left to Spark.",
+    "Nothing to do."
+  )
+
+  val NullAwareAntiJoin: Reason = Reason(
+    "NULL_AWARE_ANTI_JOIN",
+    "NOT IN over a column that may be null needs Spark's own null-aware operator.",
+    "Use NOT EXISTS, or filter out nulls on both sides."
+  )
+
+  val NoStatistics: Reason = Reason(
+    "NO_STATISTICS",
+    "The number of rows of one relation is unknown, so nothing is decided here.",
+    "Read the data as Parquet or ORC files, keep spark.selinger.readFooterStatistics.enabled on, " +
+      "or collect table statistics."
+  )
+
+  val UnsupportedByOperator: Reason = Reason(
+    "OPERATOR_UNSUPPORTED",
+    "Spark has no operator of the chosen kind for this type of join, so its own choice stays.",
+    "Nothing to do."
+  )
+
+  val BudgetExceeded: Reason = Reason(
+    "PLANNING_BUDGET_EXCEEDED",
+    "The time for planning this query is used up, so the rest of the plan is left to Spark.",
+    "Raise spark.selinger.planning.budgetMs."
+  )
+
+  val RuleFailed: Reason = Reason(
+    "RULE_FAILED",
+    "The rule failed with an error, and the query goes on without it.",
+    "Please report it with the error; until then switch the rule off."
+  )
+
+  val InvalidResult: Reason = Reason(
+    "INVALID_RESULT",
+    "The rule returned a plan that is not valid. It was dropped, and the query goes on with the " +
+      "plan before.",
+    "Please report it; until then switch the rule off."
+  )
+
+  val FootersRead: Reason = Reason(
+    "FOOTERS_READ",
+    "The footers of all files were read.",
+    "Nothing to do."
+  )
+
+  val FootersSampled: Reason = Reason(
+    "FOOTERS_SAMPLED",
+    "The footers of some files were read within the limits of files and time. The rest is " +
+      "extrapolated by bytes.",
+    "Raise spark.selinger.stats.footerMaxFiles or spark.selinger.stats.footerBudgetMs."
+  )
+
+  val FootersUnavailable: Reason = Reason(
+    "FOOTERS_UNAVAILABLE",
+    "No footer could be read within the time limit.",
+    "Raise spark.selinger.stats.footerBudgetMs, or check that the driver can read the files."
+  )
+
+  val OrderCheaper: Reason = Reason(
+    "ORDER_CHEAPER",
+    "Joining in another order costs less, by more than the error of the estimates.",
+    "Switch spark.selinger.reorderJoins.enabled off to keep the order written."
+  )
+
+  val OrderCheapEnough: Reason = Reason(
+    "ORDER_CHEAP_ENOUGH",
+    "No other order costs less by more than the error of the estimates, so the order written " +
+      "stays.",
+    "Set spark.selinger.ordering.minGain lower to change more orders, or run selinger.analyze " +
+      "for better estimates."
+  )
+
+  val OrderShared: Reason = Reason(
+    "ORDER_SHARED",
+    "Several parts of the query share the same joins. In this order they are computed once, " +
+      "which saves more than the best order of each part alone.",
+    "Switch spark.selinger.reorderJoins.enabled off to keep the order written."
+  )
+
+  val SparkReorders: Reason = Reason(
+    "SPARK_REORDERS",
+    "Spark's own join reordering is switched on, so the order is left to it.",
+    "Set spark.sql.cbo.joinReorder.enabled to false."
+  )
+
+  val CrossProduct: Reason = Reason(
+    "CROSS_PRODUCT",
+    "No condition connects all relations, and cross products stay where the query has them.",
+    "Add the missing join condition, if there is one."
+  )
+
+  val JoinFixed: Reason = Reason(
+    "JOIN_FIXED",
+    "A join here, or a filter or projection above it, would give other rows in another order, so " +
+      "it stays where it is.",
+    "Nothing to do."
+  )
+
+  val SharedSubplan: Reason = Reason(
+    "SHARED_SUBPLAN",
+    "Several parts of the query need the same rows, and Spark computes them once as long as " +
+      "those parts stay alike.",
+    "Nothing to do."
+  )
+
+  val MayRaise: Reason = Reason(
+    "ERRORS_DEPEND_ON_PLAN",
+    "An expression here can raise an error, such as a division by zero or an overflow, and " +
+      "another plan could evaluate it for other rows.",
+    "Use expressions that return null instead (try_divide, try_cast), if that is acceptable."
+  )
+
+  val PredicatesSampled: Reason = Reason(
+    "PREDICATES_SAMPLED",
+    "The filters were evaluated on a sample of the rows, read from several row groups.",
+    "Nothing to do."
+  )
+
+  val ColumnsSampled: Reason = Reason(
+    "COLUMNS_SAMPLED",
+    "Values of join and grouping keys were sampled; there was no filter to evaluate on them.",
+    "Nothing to do."
+  )
+
+  val SampleUnavailable: Reason = Reason(
+    "SAMPLE_UNAVAILABLE",
+    "No filter could be evaluated on a sample within the time limit, so formulas estimate how " +
+      "many rows it keeps.",
+    "Raise spark.selinger.stats.sampling.budgetMs, or run selinger.analyze."
+  )
+
+  val StatisticsImported: Reason = Reason(
+    "STATISTICS_IMPORTED",
+    "The numbers come from an imported statistics file, not from the data.",
+    "Nothing to do."
+  )
+
+  val CollectedUsed: Reason = Reason(
+    "COLLECTED_STATISTICS_USED",
+    "Statistics that selinger.analyze has collected of all these files are used.",
+    "Nothing to do."
+  )
+
+  val CollectedPartly: Reason = Reason(
+    "COLLECTED_STATISTICS_PARTIAL",
+    "Only some of these files have statistics from selinger.analyze. The rest is extrapolated.",
+    "Run selinger.analyze again; it reads only what is new."
+  )
+
+  val CollectedStale: Reason = Reason(
+    "COLLECTED_STATISTICS_STALE",
+    "All these files are new or have changed since selinger.analyze ran, so its statistics are " +
+      "not used.",
+    "Run selinger.analyze again."
+  )
+
+  val CollectedNone: Reason = Reason(
+    "COLLECTED_STATISTICS_NONE",
+    "No statistics have been collected of the columns that this query needs.",
+    "Run selinger.analyze on this table."
+  )
+
+  val CollectedUnreadable: Reason = Reason(
+    "COLLECTED_STATISTICS_UNREADABLE",
+    "The folder of collected statistics could not be read.",
+    "Check spark.selinger.stats.location and the rights to read it."
+  )
+
+  val EstimateShared: Reason = Reason(
+    "ESTIMATE_SHARED",
+    "Spark's own rules now see the estimated size of this relation after its filters.",
+    "Switch spark.selinger.shareEstimates.enabled off to let Spark use its own sizes."
+  )
+
+  val EstimateUncertain: Reason = Reason(
+    "ESTIMATE_UNCERTAIN",
+    "The rows were neither counted nor sampled, or their width is unknown, so Spark keeps its " +
+      "own size.",
+    "Run selinger.analyze on this table."
+  )
+
+  val SparkEstimates: Reason = Reason(
+    "SPARK_ESTIMATES",
+    "Spark's own cost-based optimizer is switched on, so sizes are left to it.",
+    "Set spark.sql.cbo.enabled to false."
+  )
+
+  /** What the guard says of any rule. */
+  val ofGuard: Seq[Reason] = Seq(BudgetExceeded, RuleFailed, InvalidResult)
 }

@@ -1,6 +1,6 @@
 package io.selinger.estimate
 
-import io.selinger.core.{Origin, PlanningPass, Quantity}
+import io.selinger.core.{Origin, PassKey, PlanningPass, Quantity}
 import io.selinger.stats.{ColumnStatistics, Quantiles}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Max, Min}
@@ -21,8 +21,10 @@ final class CardinalityEstimator(
     unfinished: LeafNode => Option[PlanEstimate] = _ => None
 ) {
 
+  private val estimates = new PassKey[Option[PlanEstimate]]("estimates")
+
   def estimate(plan: LogicalPlan): Option[PlanEstimate] =
-    PlanningPass.current.memo[Option[PlanEstimate]](plan)(compute(plan))
+    PlanningPass.current.memo(estimates, plan)(compute(plan))
 
   /** Unlike a relation's, the rows of a plan are not independent of its columns. */
   private object Unfinished {

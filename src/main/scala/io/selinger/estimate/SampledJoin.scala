@@ -1,6 +1,6 @@
 package io.selinger.estimate
 
-import io.selinger.core.PlanningPass
+import io.selinger.core.{PassKey, PlanningPass}
 import io.selinger.stats.samples.{SampledKey, SampledKeys}
 import java.util.concurrent.ConcurrentHashMap
 import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression}
@@ -116,13 +116,15 @@ private[estimate] object SampledJoin {
       math.max(least, math.min(1.0, most))
     }
 
+  private val known = new PassKey[Known]("factors of sampled joins")
+
   private final class Known {
     val factors = new ConcurrentHashMap[(Seq[SampledKey], Seq[SampledKey]), Double]()
   }
 
   private def memo(left: Seq[SampledKey], right: Seq[SampledKey])(compute: => Double): Double =
     PlanningPass.current
-      .memo(left.head.rows)(new Known)
+      .memo(known, left.head.rows)(new Known)
       .factors
       .computeIfAbsent((left, right), _ => compute)
 }

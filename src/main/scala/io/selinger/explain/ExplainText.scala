@@ -1,8 +1,7 @@
 package io.selinger.explain
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{Decision, Evidence, Outcome}
-import org.apache.spark.sql.internal.SQLConf
+import io.selinger.core.{Amounts, Decision, Evidence, Outcome}
 
 /** Decisions for people: one paragraph each, what was done before why. */
 object ExplainText {
@@ -50,25 +49,14 @@ object ExplainText {
     ))
 
   private def amount(number: Evidence): String = number.unit match {
-    case "bytes" => bytes(number.value)
-    case "rows" | "files" | "groups" => grouped(number.value)
-    case unit => f"${number.value}%.3g $unit"
+    case "bytes" => Amounts.bytes(number.value)
+    case "rows" | "files" | "groups" | "places" => Amounts.count(number.value)
+    case unit => s"${Amounts.number(number.value)} $unit"
   }
-
-  private def grouped(value: Double): String =
-    if (value >= 1e15) f"$value%.1e" else f"${math.round(value)}%,d"
-
-  private def bytes(value: Double): String =
-    if (value >= (1L << 30)) f"${value / (1L << 30)}%.1f GiB"
-    else if (value >= (1L << 20)) f"${value / (1L << 20)}%.1f MiB"
-    else f"${value / (1L << 10)}%.1f KiB"
 
   /** The present value of the setting that a decision names, ours or Spark's. */
   def setting(key: String): String =
-    SelingerConf.all.find(_.key == key).map(_.text).getOrElse(SQLConf.get.getConfString(
-      key,
-      "unset"
-    ))
+    SelingerConf.textOf(key).getOrElse("unset")
 
   def settingOf(decision: Decision): Option[(String, String)] =
     decision.setting.map(key => key -> setting(key))

@@ -1,7 +1,7 @@
 package io.selinger.explain
 
-import io.selinger.conf.SelingerConf
-import io.selinger.core.BuildInfo
+import io.selinger.conf.{SelingerConf, Setting}
+import io.selinger.core.{BuildInfo, RuleActivity, RuleDescription}
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.InternalRow
@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry.TableFunctio
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression, ExpressionInfo}
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{BooleanType, DataType, StringType}
+import org.apache.spark.sql.types.{BooleanType, DataType, DoubleType, LongType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 import scala.util.Try
 
@@ -64,32 +64,47 @@ object TableFunctions {
       ).map { case (key, value) => Seq(key, value) }
     }
 
-  val rules: TableFunction =
+  /** @param all the rules of the registry */
+  def rules(all: Seq[RuleDescription]): TableFunction =
     of(
       "selinger_rules",
-      "The rules of Selinger, with their switches.",
+      "The rules of Selinger, with their switches and what they did in this session.",
       Seq(
         "rule" -> StringType,
         "kind" -> StringType,
         "hook" -> StringType,
         "enabled" -> BooleanType,
         "setting" -> StringType,
-        "description" -> StringType
+        "description" -> StringType,
+        "calls" -> LongType,
+        "fired" -> LongType,
+        "ms" -> DoubleType
       )
     ) {
-      SelingerConf.rules.map { rule =>
-        val enabled = SelingerConf.switches.enabled(rule)
-        Seq(rule.id, rule.kind, rule.hook, enabled, rule.switch, rule.description)
+      all.map { rule =>
+        val activity = RuleActivity.of(rule)
+        Seq(
+          rule.id,
+          rule.kind.label,
+          rule.hooks.map(_.label).distinct.mkString(", "),
+          SelingerConf.switches.enabled(rule),
+          rule.switch,
+          rule.summary,
+          activity.calls,
+          activity.fired,
+          activity.ms
+        )
       }
     }
 
-  val settings: TableFunction =
+  /** @param all the settings of the registry */
+  def settings(all: Seq[Setting[_]]): TableFunction =
     of(
       "selinger_settings",
       "The settings of Selinger, with their values in this session.",
       Seq("key", "value", "default", "category", "unit", "description").map(_ -> StringType)
     ) {
-      SelingerConf.all.map(s => Seq(s.key, s.text, s.default, s.category, s.unit, s.doc))
+      all.map(s => Seq(s.key, s.text, s.default, s.category, s.unit, s.doc))
     }
 
   private def of(name: String, usage: String, columns: Seq[(String, DataType)])(

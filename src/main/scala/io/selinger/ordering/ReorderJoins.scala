@@ -5,6 +5,7 @@ import io.selinger.core.{
   Decision,
   Evidence,
   GuardedRule,
+  Hook,
   Mode,
   Origin,
   Outcome,
@@ -12,7 +13,9 @@ import io.selinger.core.{
   PlanningPass,
   Precondition,
   RaisedErrors,
-  Reason
+  Reason,
+  RuleDescription,
+  RuleKind
 }
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
 import io.selinger.estimate.{LeafStatistics, PlanEstimate, Selectivity}
@@ -21,7 +24,7 @@ import io.selinger.ordering.search.JoinEnumerator
 import io.selinger.ordering.search.JoinEnumerator.Found
 import io.selinger.ordering.sharing.SharedOrders
 import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan, OperatorLimits}
-import io.selinger.stats.relations.KeyColumns
+import io.selinger.stats.footers.FooterStatistics
 import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
 import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -85,15 +88,10 @@ import scala.collection.mutable
 final class ReorderJoins(
     session: SparkSession,
     sharingMs: Double = ReorderJoins.leastSharingMs
-) extends GuardedRule(SelingerConf.REORDER_JOINS, SelingerConf.switches) {
+) extends GuardedRule(ReorderJoins, SelingerConf.switches) {
   import ReorderJoins._
 
-  override protected def begin(): Unit = {
-    val _ = PlanningPass.start()
-  }
-
   override protected def rewrite(plan: LogicalPlan): LogicalPlan = {
-    KeyColumns.note(plan)
     val joined = asJoins(plan)
     val shared = SharedPlans.of(joined)
     val orders = new Orders(IndexedSeq.empty, None)
@@ -357,7 +355,7 @@ final class ReorderJoins(
     val setting = reason match {
       case Reason.SparkReorders => Some(SQLConf.JOIN_REORDER_ENABLED.key)
       case Reason.NoStatistics =>
-        val footers = SelingerConf.READ_FOOTER_STATISTICS
+        val footers = FooterStatistics
         Option.unless(SelingerConf.switches.enabled(footers))(footers.switch)
       case Reason.BudgetExceeded => Some(SelingerConf.PLANNING_BUDGET_MS.key)
       // Nothing but another query would change it.
@@ -403,7 +401,36 @@ final class ReorderJoins(
     }
 }
 
-object ReorderJoins {
+object ReorderJoins
+    extends RuleDescription(
+      "reorderJoins",
+      RuleKind.Logical,
+      "Puts joins of every type into the order that costs least."
+    ) {
+
+  override def hooks: Seq[Hook] = Seq(
+    Hook.PreCbo(
+      "Predicates have been pushed down by then, and Spark still prunes the scans of the new order."
+    )(new ReorderJoins(_))
+  )
+
+  override def reasons: Seq[Reason] = Seq(
+    Reason.StreamingPlan,
+    Reason.SparkReorders,
+    Reason.MayRaise,
+    Reason.CrossProduct,
+    Reason.NoStatistics,
+    Reason.JoinFixed,
+    Reason.HintObeyed,
+    Reason.SharedSubplan,
+    Reason.OrderCheaper,
+    Reason.OrderCheapEnough,
+    Reason.OrderShared
+  )
+
+  override def example: String =
+    "SELECT * FROM sales JOIN inventory ON sales.item = inventory.item " +
+      "JOIN dates ON sales.sold = dates.day WHERE dates.year = 2000"
 
   // For one region, and for all of a query.
   private val leastSearchMs = 100.0

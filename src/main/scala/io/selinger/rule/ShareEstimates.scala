@@ -4,8 +4,8 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{
   Decision,
   Evidence,
-  Guard,
   GuardedRule,
+  Hook,
   Mode,
   NodeText,
   Origin,
@@ -14,11 +14,13 @@ import io.selinger.core.{
   PlanningPass,
   Precondition,
   RaisedErrors,
-  Reason
+  Reason,
+  RuleDescription,
+  RuleKind
 }
 import io.selinger.cost.JoinSettings
 import io.selinger.estimate.{LeafStatistics, PlanEstimate}
-import io.selinger.stats.relations.{FileRelation, KeyColumns}
+import io.selinger.stats.relations.FileRelation
 import org.apache.spark.sql.catalyst.expressions.{
   AttributeReference,
   BloomFilterMightContain,
@@ -36,7 +38,6 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.{
   Min
 }
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.selinger.PlanStatistics
 
@@ -74,34 +75,50 @@ import org.apache.spark.sql.selinger.PlanStatistics
  * again. A second run finds the same numbers.
  * Conf: spark.selinger.shareEstimates.enabled.
  */
-object ShareEstimates {
+object ShareEstimates
+    extends RuleDescription(
+      "shareEstimates",
+      RuleKind.Statistics,
+      "Puts sizes of filtered relations that were counted or sampled into Spark's own statistics, " +
+        "for its broadcasts, dynamic partition pruning and runtime filters.",
+      onByDefault = false
+    ) {
 
-  private val info = SelingerConf.SHARE_ESTIMATES
+  override def hooks: Seq[Hook] = Seq(
+    Hook.PreCbo("Spark's late rules read sizes, and they run after this, in the order found.")(_ =>
+      new ForRules
+    ),
+    Hook.EachPlan(
+      "Spark copies plans before it plans them, and copies lose these sizes.",
+      this,
+      SelingerConf.switches
+    )(share)
+  )
+
+  override def reasons: Seq[Reason] = Seq(
+    Reason.StreamingPlan,
+    Reason.SparkEstimates,
+    Reason.MayRaise,
+    Reason.NoStatistics,
+    Reason.EstimateUncertain,
+    Reason.UserThreshold,
+    Reason.EstimateShared
+  )
+
+  override def example: String =
+    "SELECT * FROM sales JOIN items ON sales.item = items.id WHERE items.category = 'Books'"
 
   /** Before Spark's late rules. */
-  final class ForRules extends GuardedRule(info, SelingerConf.switches) {
+  final class ForRules extends GuardedRule(ShareEstimates, SelingerConf.switches) {
     override protected def rewrite(plan: LogicalPlan): LogicalPlan = {
       share(plan)
       plan
     }
   }
 
-  /** Before Spark's strategies; plans nothing itself. After another one of ours has begun the pass. */
-  final class ForStrategies extends SparkStrategy {
-    override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-      case ReturnAnswer(root) =>
-        Guard.run[Seq[SparkPlan]](info, SelingerConf.switches, root, Nil)(_ => None) { _ =>
-          share(root)
-          Nil
-        }
-      case _ => Nil
-    }
-  }
-
-  private def share(plan: LogicalPlan): Unit = {
+  private[rule] def share(plan: LogicalPlan): Unit = {
     val relations = relationsOf(plan)
     if (relations.nonEmpty) {
-      KeyColumns.note(plan)
       // What Spark computes by itself, and nothing that it has kept from before.
       plan.invalidateStatsCache()
       val unmet = Precondition.firstUnmet(preconditions, plan)
@@ -208,7 +225,7 @@ object ShareEstimates {
       PlanningPass.current.inform(
         leaf,
         Decision(
-          rule = info.id,
+          rule = id,
           node = NodeText.shorten(s"Size of $name"),
           key = NodeText.key(top),
           outcome = Outcome.Informed,
@@ -221,7 +238,7 @@ object ShareEstimates {
               Evidence("rows", size.estimate.rows.value, "rows", origin)
             )
           },
-          setting = Some(info.switch)
+          setting = Some(switch)
         )
       )
     }

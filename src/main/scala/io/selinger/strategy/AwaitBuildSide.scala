@@ -4,14 +4,17 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{
   Decision,
   Evidence,
-  GuardedPreparation,
+  GuardedPhysicalRule,
+  Hook,
   Mode,
   NodeText,
   Origin,
   Outcome,
   Phase,
   RaisedErrors,
-  Reason
+  Reason,
+  RuleDescription,
+  RuleKind
 }
 import io.selinger.cost.{Cluster, JoinCost, JoinSide}
 import io.selinger.estimate.LeafStatistics
@@ -82,12 +85,12 @@ import org.apache.spark.sql.internal.SQLConf
  * Re-Optimization of Sub-Optimal Query Execution Plans, SIGMOD 1998.
  */
 final class AwaitBuildSide(session: SparkSession)
-    extends GuardedPreparation(SelingerConf.AWAIT_BUILD_SIDE, SelingerConf.switches) {
+    extends GuardedPhysicalRule(AwaitBuildSide, SelingerConf.switches) {
   import AwaitBuildSide._
 
   override protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan =
     // Without that rule nobody chooses a broadcast by the rows measured.
-    if (!SelingerConf.switches.enabled(SelingerConf.SELECT_JOIN_OPERATOR)) plan
+    if (!SelingerConf.switches.enabled(SelectJoinOperator)) plan
     else {
       val shared = new Shared(plan)
       plan.transformUp { case Shuffled(joined, join, left, right) =>
@@ -169,7 +172,7 @@ final class AwaitBuildSide(session: SparkSession)
     Decision.record(
       join,
       Decision(
-        rule = info.id,
+        rule = AwaitBuildSide.id,
         node = NodeText.of(join),
         key = NodeText.key(join),
         outcome = outcome,
@@ -181,7 +184,7 @@ final class AwaitBuildSide(session: SparkSession)
         evidence = evidence,
         setting = reason match {
           case Reason.NoSmallSide => Some(SelingerConf.BROADCAST_MAX_BYTES.key)
-          case Reason.BuildSideAwaited => Some(info.switch)
+          case Reason.BuildSideAwaited => Some(AwaitBuildSide.switch)
           // Nothing but another query would change it.
           case _ => None
         }
@@ -189,7 +192,38 @@ final class AwaitBuildSide(session: SparkSession)
     )
 }
 
-object AwaitBuildSide {
+object AwaitBuildSide
+    extends RuleDescription(
+      "awaitBuildSide",
+      RuleKind.Adaptive,
+      "Shuffles the side of a join that may turn out small enough to be broadcast first, and the " +
+        "other only when that is known."
+    ) {
+
+  override def hooks: Seq[Hook] = Seq(
+    Hook.EachPlan(
+      "Which joins belong to a subquery can be seen only from the root of the plan.",
+      this,
+      SelingerConf.switches
+    )(markSubqueries),
+    Hook.StagePreparation(
+      "All shuffles of the plan are there by then, and none of those that wait has begun."
+    )(new AwaitBuildSide(_))
+  )
+
+  override def reasons: Seq[Reason] = Seq(
+    Reason.StreamingPlan,
+    Reason.HintObeyed,
+    Reason.NoStatistics,
+    Reason.NoSmallSide,
+    Reason.MayRaise,
+    Reason.SharedSubplan,
+    Reason.BuildSideAwaited
+  )
+
+  override def example: String =
+    "SELECT * FROM sales s JOIN returns r ON s.ticket = r.ticket " +
+      "JOIN reasons x ON r.reason = x.id WHERE x.text = 'broken'"
 
   private final case class Verdict(
       first: Either[Reason, BuildSide],
@@ -341,10 +375,10 @@ object AwaitBuildSide {
     }
 
   /**
-   * Notes joins of subqueries, before these are planned by themselves: what they and the query have
+   * Marks joins of subqueries, before these are planned by themselves: what they and the query have
    * in common, Spark computes once, and neither sees the other.
    */
-  private[strategy] def noteSubqueries(root: LogicalPlan): Unit =
+  private def markSubqueries(root: LogicalPlan): Unit =
     subqueriesOf(root).foreach(_.foreach {
       case join: Join => join.setTagValue(subqueryTag, ())
       case _ => ()

@@ -6,7 +6,7 @@ import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
 import io.selinger.estimate.{JoinEstimator, JoinKeys, LeafStatistics, PlanEstimate, RowSize}
 import io.selinger.stats.relations.QueryStages
 import io.selinger.strategy.JoinChoice.{Choice, GroupsAbove}
-import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.optimizer.{
   BuildLeft,
   BuildRight,
@@ -64,7 +64,7 @@ private[strategy] final case class JoinProblem(
    * it groups by the key, or by columns of a side that has about one row a key.
    */
   private def groupsAbove: GroupsAbove =
-    PlanningPass.current.noted[AttributeSet](join).fold(GroupsAbove.none) { columns =>
+    JoinsBelowAggregate.groupedBy(join).fold(GroupsAbove.none) { columns =>
       val (leftKeys, rightKeys) = keys.unzip
       val byKey = (leftKeys ++ rightKeys).exists(_.references.subsetOf(columns))
       val dimension = Seq((join.left, left, leftKeys), (join.right, right, rightKeys)).collect {

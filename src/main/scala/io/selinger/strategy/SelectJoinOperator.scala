@@ -5,6 +5,7 @@ import io.selinger.core.{
   Decision,
   Evidence,
   GuardedStrategy,
+  Hook,
   Mode,
   NodeText,
   Outcome,
@@ -12,11 +13,14 @@ import io.selinger.core.{
   PlanningPass,
   Precondition,
   RaisedErrors,
-  Reason
+  Reason,
+  RuleDescription,
+  RuleKind
 }
 import io.selinger.cost.{Cluster, HashTable, JoinSettings}
 import io.selinger.estimate.{LeafStatistics, RowSize}
-import io.selinger.stats.relations.{KeyColumns, QueryStages}
+import io.selinger.stats.footers.FooterStatistics
+import io.selinger.stats.relations.QueryStages
 import io.selinger.strategy.JoinChoice.Candidate
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.planning.ExtractSingleColumnNullAwareAntiJoin
@@ -67,27 +71,18 @@ import org.apache.spark.sql.internal.SQLConf
  * et al., Access Path Selection in a Relational Database Management System, SIGMOD 1979.
  */
 final class SelectJoinOperator(session: SparkSession)
-    extends GuardedStrategy(SelingerConf.SELECT_JOIN_OPERATOR, SelingerConf.switches) {
+    extends GuardedStrategy(SelectJoinOperator, SelingerConf.switches) {
   import SelectJoinOperator._
 
   override protected def concerns(plan: LogicalPlan): Boolean = plan.isInstanceOf[Join]
 
   /** What earlier stages of this query have broadcast takes part of its total. */
-  override protected def begin(root: LogicalPlan): Unit = {
-    KeyColumns.note(root)
-    AwaitBuildSide.noteSubqueries(root)
-    root.foreach(prepare)
-  }
-
-  private def prepare(plan: LogicalPlan): Unit = plan match {
-    case aggregate: Aggregate =>
-      JoinsBelowAggregate.of(aggregate).foreach { case (join, columns) =>
-        PlanningPass.current.note(join, columns)
-      }
-    case stage: LogicalQueryStage if QueryStages.isBroadcast(stage) =>
-      PlanningPass.current.promise(stage.logicalPlan.semanticHash(), broadcastBytes(stage))
-    case _ => ()
-  }
+  override protected def begin(root: LogicalPlan): Unit =
+    root.foreach {
+      case stage: LogicalQueryStage if QueryStages.isBroadcast(stage) =>
+        PlanningPass.current.promise(stage.logicalPlan.semanticHash(), broadcastBytes(stage))
+      case _ => ()
+    }
 
   /**
    * What the rows of a broadcast take, as it was reckoned before it ran. Spark's own number counts
@@ -196,10 +191,7 @@ final class SelectJoinOperator(session: SparkSession)
 
   /** What was read about the leaves of a join. Leaves are shared among queries, so it is kept here. */
   private def informed(join: Join): Seq[Decision] =
-    join.collectLeaves().flatMap { leaf =>
-      val pass = PlanningPass.current
-      pass.noted[Decision](leaf) ++ pass.informed(leaf)
-    }
+    join.collectLeaves().flatMap(PlanningPass.current.informed)
 
   /** What Spark's own strategy makes of a join. */
   private def planned(join: Join): Seq[SparkPlan] = session.sessionState.planner.JoinSelection(join)
@@ -219,7 +211,40 @@ final class SelectJoinOperator(session: SparkSession)
   }
 }
 
-object SelectJoinOperator {
+object SelectJoinOperator
+    extends RuleDescription(
+      "selectJoinOperator",
+      RuleKind.Strategy,
+      "Chooses broadcast hash, shuffled hash, sort-merge or nested loop for each join by the " +
+        "memory and the time that it takes."
+    ) {
+
+  override def hooks: Seq[Hook] = Seq(
+    Hook.PlannerStrategy(
+      "Strategies are asked before Spark's own join selection, and again at each adaptive re-plan."
+    )(new SelectJoinOperator(_))
+  )
+
+  override def reasons: Seq[Reason] = Seq(
+    Reason.StreamingPlan,
+    Reason.BroadcastStage,
+    Reason.HintObeyed,
+    Reason.NullAwareAntiJoin,
+    Reason.NoStatistics,
+    Reason.UserThreshold,
+    Reason.MayRaise,
+    Reason.UnsupportedByOperator,
+    Reason.BroadcastCheapest,
+    Reason.HashBuildCheapest,
+    Reason.SortMergeCheapest,
+    Reason.StockCheapEnough,
+    Reason.NothingFits,
+    Reason.NestedLoopFits,
+    Reason.NestedLoopTooLarge
+  )
+
+  override def example: String =
+    "SELECT * FROM sales JOIN items ON sales.item = items.id WHERE items.color = 'red'"
 
   private val preconditions: Seq[Precondition[Join]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.isStreaming),
@@ -281,7 +306,7 @@ object SelectJoinOperator {
   /** The setting that would change the outcome; none where only other data would. */
   private def settingOf(reason: Reason): Option[String] = reason match {
     case Reason.NoStatistics =>
-      val footers = SelingerConf.READ_FOOTER_STATISTICS
+      val footers = FooterStatistics
       Option.unless(SelingerConf.switches.enabled(footers))(footers.switch)
     case Reason.MayRaise => None
     case other => Some(settingFor(other))
@@ -294,6 +319,6 @@ object SelectJoinOperator {
     case Reason.SortMergeCheapest => SelingerConf.CBO_WEIGHT.key
     case Reason.StockCheapEnough => SelingerConf.JOIN_MIN_GAIN.key
     case Reason.UserThreshold => SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key
-    case _ => SelingerConf.SELECT_JOIN_OPERATOR.switch
+    case _ => switch
   }
 }

@@ -9,6 +9,7 @@ import io.selinger.stats.footers.FooterStatistics
 import io.selinger.stats.imported.{ImportedStatistics, PortableColumn, PortableRelation}
 import io.selinger.stats.orc.OrcFooters
 import io.selinger.stats.relations.{FileRelation, KeyColumns}
+import io.selinger.stats.samples.SampleStatistics
 import java.util.concurrent.TimeUnit
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 import org.apache.spark.sql.catalyst.plans.logical.LeafNode
@@ -118,7 +119,7 @@ object CollectStatistics {
   /** Runs `body` as if predicates were not tried on samples. */
   private def unsampled[A](body: => A): A = {
     val conf = SQLConf.get.clone()
-    conf.setConfString(SelingerConf.SAMPLE_PREDICATES.switch, "false")
+    conf.setConfString(SampleStatistics.switch, "false")
     SQLConf.withExistingConf(conf)(body)
   }
 

@@ -1,6 +1,7 @@
 package io.selinger.ordering.graph
 
 import io.selinger.conf.SelingerConf
+import io.selinger.ordering.ReorderJoins
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases
@@ -108,7 +109,7 @@ class AntiJoinsSuite extends AnyFunSuite with SharedSession {
         withConf(SelingerConf.ORDER_MIN_GAIN.key -> "0") {
           val df = spark.sql(query)
           assert(Answer.difference(expected, Answer.of(df)).isEmpty, query)
-          val order = Plans.decisions(df, SelingerConf.REORDER_JOINS.id)
+          val order = Plans.decisions(df, ReorderJoins.id)
           assert(other == "nothing" || order.flatMap(_.chosen).exists(_.contains("▷")), query)
         }
       }
@@ -120,7 +121,7 @@ class AntiJoinsSuite extends AnyFunSuite with SharedSession {
       val df = spark.sql(
         s"SELECT count(*) FROM facts f LEFT JOIN dims d ON f.k = d.k $third WHERE d.k IS NULL"
       )
-      val made = Plans.decisions(df, SelingerConf.REORDER_JOINS.id)
+      val made = Plans.decisions(df, ReorderJoins.id)
       assert(made.flatMap(_.chosen).exists(_.contains("▷")), made)
     }
   }

@@ -17,7 +17,7 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Which scans have footers, and what is known of them as relations: the rule `readFooterStatistics`. */
 class FileRelationSuite extends AnyFunSuite with SharedSession {
 
-  private val rule = SelingerConf.READ_FOOTER_STATISTICS
+  private val rule = FooterStatistics
   private val version2 = "spark.sql.sources.useV1SourceList" -> ""
 
   override protected def beforeEach(): Unit = {
@@ -227,14 +227,14 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
       withConf(rule.switch -> "false") {
         val df = saved("parquet", folder)
         assert(statistics(df).isEmpty)
-        assert(PlanningPass.current.noted[Decision](leaf(df)).isEmpty)
+        assert(PlanningPass.current.informed(leaf(df)).headOption.isEmpty)
       }
     }
   }
 
   private def decision(df: DataFrame): Decision = {
     statistics(df)
-    PlanningPass.current.noted[Decision](leaf(df)).getOrElse(fail("nothing was noted"))
+    PlanningPass.current.informed(leaf(df)).headOption.getOrElse(fail("nothing was noted"))
   }
 
   test("records what was read (FOOTERS_READ)") {

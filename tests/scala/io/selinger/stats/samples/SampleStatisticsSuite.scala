@@ -4,7 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Origin, Outcome, PlanningPass, Reason}
 import io.selinger.estimate.{LeafStatistics, PlanEstimate, Selectivity}
 import io.selinger.stats.footers.{FooterStatistics, FooterStore}
-import io.selinger.stats.relations.{FileRelation, KeyColumns}
+import io.selinger.stats.relations.FileRelation
 import io.selinger.testing.{Plans, SharedSession}
 import java.nio.file.{Files, Path}
 import org.apache.spark.sql.DataFrame
@@ -15,7 +15,7 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Predicates on samples of files: the rule `samplePredicates`, and the estimates that follow. */
 class SampleStatisticsSuite extends AnyFunSuite with SharedSession {
 
-  private val rule = SelingerConf.SAMPLE_PREDICATES
+  private val rule = SampleStatistics
   private val budget = SelingerConf.SAMPLING_BUDGET_MS.key
   private val rows = 40000L
 
@@ -162,7 +162,7 @@ class SampleStatisticsSuite extends AnyFunSuite with SharedSession {
       val df = spark.read.parquet(target).groupBy("k").count()
       PlanningPass.start()
       val plan = Plans.execution(df).optimizedPlan
-      KeyColumns.note(plan)
+      PlanningPass.current.workOn(plan)
       val found = LeafStatistics.estimator.estimate(plan).getOrElse(fail("no estimate"))
       assert(found.rows.value > 4000 && found.rows.value < 6000)
       val made = PlanningPass.current.informed(plan.collectLeaves().head)

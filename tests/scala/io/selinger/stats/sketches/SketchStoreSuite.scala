@@ -221,7 +221,7 @@ class SketchStoreSuite extends AnyFunSuite with SharedSession {
         } finally pool.shutdown()
         val sql = s"SELECT count(*) FROM parquet.`$path` a JOIN parquet.`$path` b USING (id)"
         val with1 = Answer.of(spark.sql(sql))
-        withConf(SelingerConf.USE_COLLECTED_STATISTICS.switch -> "false") {
+        withConf(AnalyzedStatistics.switch -> "false") {
           assert(Answer.difference(Answer.of(spark.sql(sql)), with1).isEmpty)
         }
       }

@@ -1,23 +1,47 @@
 package io.selinger.stats.footers
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{Decision, Evidence, Guard, NodeText, Origin, Outcome, PlanningPass, Reason}
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  Guard,
+  Hook,
+  NodeText,
+  Origin,
+  Outcome,
+  PlanningPass,
+  Reason,
+  RuleDescription,
+  RuleKind
+}
 import io.selinger.stats.{ColumnStatistics, DistinctValues, RelationStatistics}
 import io.selinger.stats.files.FooterReader
 import io.selinger.stats.relations.{FileRelation, KeyColumns}
 import org.apache.spark.sql.catalyst.expressions.Expression
 
 /** Statistics of file scans from their footers: the rule `readFooterStatistics`. */
-object FooterStatistics {
+object FooterStatistics
+    extends RuleDescription(
+      "readFooterStatistics",
+      RuleKind.Statistics,
+      "Reads row counts, null counts, value ranges and column sizes from the footers of Parquet " +
+        "and ORC files."
+    ) {
 
-  private val info = SelingerConf.READ_FOOTER_STATISTICS
+  override def hooks: Seq[Hook] =
+    Seq(Hook.OnDemand("Only relations whose size decides something are worth reading."))
+
+  override def reasons: Seq[Reason] =
+    Seq(Reason.FootersRead, Reason.FootersSampled, Reason.FootersUnavailable)
+
+  override def example: String = "SELECT * FROM sales JOIN items ON sales.item = items.id"
 
   /**
    * Statistics of the files that `relation` reads once the partition filters among `predicates` are
    * applied; `None` where the rule is off or no footer could be read.
    */
   def of(relation: FileRelation, predicates: Seq[Expression]): Option[RelationStatistics] =
-    Guard.value[Option[RelationStatistics]](info, SelingerConf.switches, None) {
+    Guard.value[Option[RelationStatistics]](this, SelingerConf.switches, None) {
       val bounds = limits
       val listing = relation.listing(relation.partitionFilters(predicates), bounds.maxFiles)
       val columns = asked(relation, predicates)
@@ -70,10 +94,10 @@ object FooterStatistics {
       case Some(_) => Reason.FootersRead
     }
     val rows = answer.statistics.map(s => Evidence("rows", s.rows.value, "rows", s.rows.origin))
-    PlanningPass.current.note(
+    PlanningPass.current.inform(
       relation.plan,
       Decision(
-        rule = info.id,
+        rule = id,
         node = NodeText.shorten(s"Scan ${relation.name}"),
         key = NodeText.key(relation.plan),
         outcome = Outcome.Informed,

@@ -2,7 +2,18 @@ package io.selinger.stats.imported
 
 import com.google.common.collect.MapMaker
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{Decision, Evidence, Guard, NodeText, Outcome, PlanningPass, Reason}
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  Guard,
+  Hook,
+  NodeText,
+  Outcome,
+  PlanningPass,
+  Reason,
+  RuleDescription,
+  RuleKind
+}
 import io.selinger.stats.RelationStatistics
 import java.util.Locale
 import java.util.concurrent.ConcurrentMap
@@ -27,9 +38,19 @@ final case class SessionImports(
  * data carries its own; for relations with data each session keeps what it was told, for as long as
  * the session lives.
  */
-object ImportedStatistics {
+object ImportedStatistics
+    extends RuleDescription(
+      "useImportedStatistics",
+      RuleKind.Statistics,
+      "Takes the statistics of imported relations from the file that they were imported from."
+    ) {
 
-  private val info = SelingerConf.USE_IMPORTED_STATISTICS
+  override def hooks: Seq[Hook] =
+    Seq(Hook.OnDemand("Only relations whose size decides something are worth looking up."))
+
+  override def reasons: Seq[Reason] = Seq(Reason.StatisticsImported)
+
+  override def example: String = "SELECT * FROM imported_sales JOIN items ON item = id"
 
   // Sessions are its weak keys, and nothing in its values refers to one.
   private val imports: ConcurrentMap[SparkSession, SessionImports] =
@@ -57,7 +78,7 @@ object ImportedStatistics {
 
   /** Imported statistics of a leaf, which then count instead of all others. */
   def of(leaf: LeafNode): Option[RelationStatistics] =
-    Guard.value[Option[RelationStatistics]](info, SelingerConf.switches, None) {
+    Guard.value[Option[RelationStatistics]](this, SelingerConf.switches, None) {
       for (relation <- relationOf(leaf); statistics <- relation.statistics) yield {
         record(leaf, relation, statistics)
         statistics
@@ -109,7 +130,7 @@ object ImportedStatistics {
     PlanningPass.current.inform(
       leaf,
       Decision(
-        rule = info.id,
+        rule = id,
         node = NodeText.shorten(s"Scan ${relation.name}"),
         key = NodeText.key(leaf),
         outcome = Outcome.Informed,
@@ -118,7 +139,7 @@ object ImportedStatistics {
           Evidence("rows", statistics.rows.value, "rows", statistics.rows.origin),
           Evidence("bytes", relation.bytes, "bytes", statistics.rows.origin)
         ),
-        setting = Some(info.switch)
+        setting = Some(switch)
       )
     )
 }

@@ -1,42 +1,37 @@
 package io.selinger.stats.relations
 
-import io.selinger.core.PlanningPass
+import io.selinger.core.{PlanFact, PlanningPass}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import scala.collection.mutable
 
 /**
+ * @param keys columns of joins and groups
+ * @param mentioned these, and the columns of predicates, partitions and distinct rows
+ */
+final case class KeyColumnIds(keys: Set[ExprId], mentioned: Set[ExprId])
+
+/**
  * The columns that a plan joins, groups by or filters on. A leaf cannot know them, and how many
  * values these have matters most.
  */
-object KeyColumns {
+object KeyColumns extends PlanFact[KeyColumnIds] {
 
-  /**
-   * @param keys of joins and groups
-   * @param mentioned these, and the columns of predicates, partitions and distinct rows
-   */
-  private[stats] final case class Columns(keys: Set[ExprId], mentioned: Set[ExprId])
+  override private[selinger] def unknown: KeyColumnIds = KeyColumnIds(Set.empty, Set.empty)
 
-  /** Remembers those of the plan that is about to be planned. */
-  def note(root: LogicalPlan): Unit = {
-    PlanningPass.current.note(this, of(root))
-    UsedColumns.note(root)
-  }
-
-  /** Asks for these columns in this pass, as if a plan joined by them. */
-  def ask(ids: Set[ExprId]): Unit = PlanningPass.current.note(this, Columns(ids, ids))
+  /** Goes on in this pass as if a plan joined by these columns. */
+  def ask(ids: Set[ExprId]): Unit = PlanningPass.current.assume(this, KeyColumnIds(ids, ids))
 
   /** Keys of the plan that is being planned. */
-  def current: Set[ExprId] = noted.keys
+  def keys: Set[ExprId] = current.keys
 
   /** All columns of the plan that is being planned whose number of values says something. */
-  def mentioned: Set[ExprId] = noted.mentioned
+  def mentioned: Set[ExprId] = current.mentioned
 
-  private def noted: Columns =
-    PlanningPass.current.noted[Columns](this).getOrElse(Columns(Set.empty, Set.empty))
+  private[stats] def of(root: LogicalPlan): KeyColumnIds = compute(root)
 
-  private[stats] def of(root: LogicalPlan): Columns = {
+  override private[selinger] def compute(root: LogicalPlan): KeyColumnIds = {
     val plans = everything(root)
     val keys = plans.flatMap {
       case join: Join => join.condition.toSeq.flatMap(compared)
@@ -53,7 +48,7 @@ object KeyColumns {
     }
     val computed = plans.flatMap(computedFrom).groupMapReduce(_._1)(_._2)(_ ++ _)
     val ofKeys = ColumnIds.of(keys)
-    Columns(
+    KeyColumnIds(
       ColumnIds.withSources(ofKeys, computed),
       ColumnIds.withSources(ofKeys ++ ColumnIds.of(others), computed)
     )

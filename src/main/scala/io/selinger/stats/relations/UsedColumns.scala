@@ -1,7 +1,7 @@
 package io.selinger.stats.relations
 
 import com.google.common.cache.{Cache, CacheBuilder}
-import io.selinger.core.PlanningPass
+import io.selinger.core.PlanFact
 import io.selinger.stats.files.FooterReader
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.expressions.{Alias, ExprId}
@@ -13,9 +13,7 @@ import scala.util.control.NonFatal
  * collected of. Those of the plan that is being planned, and those that this application's queries
  * have used of each relation.
  */
-object UsedColumns {
-
-  private final case class Used(ids: Set[ExprId])
+object UsedColumns extends PlanFact[Set[ExprId]] {
 
   // Per relation the lower-case names; the relations used last.
   private val seen: Cache[String, Set[String]] =
@@ -23,10 +21,11 @@ object UsedColumns {
 
   private val mostColumns = 1000
 
-  /** Remembers those of the plan that is about to be planned. */
-  def note(root: LogicalPlan): Unit = {
-    val ids = of(root)
-    PlanningPass.current.note(this, Used(ids))
+  override private[selinger] def unknown: Set[ExprId] = Set.empty
+
+  /** Remembers for each relation of the plan that is about to be planned which columns it uses. */
+  def remember(root: LogicalPlan): Unit = {
+    val ids = current
     root.foreach {
       case FileRelation(relation) =>
         val names = relation.plan.output
@@ -50,9 +49,6 @@ object UsedColumns {
 
   private def keyOf(roots: Seq[Path]): String = roots.map(_.toString).sorted.mkString("\n")
 
-  /** Those of the plan that is being planned; none where nobody has noted it. */
-  def current: Set[ExprId] = PlanningPass.current.noted[Used](this).fold(Set.empty[ExprId])(_.ids)
-
   /** Those that queries have used of a relation, by lower-case name. */
   def of(roots: Seq[Path]): Set[String] =
     Option(seen.getIfPresent(keyOf(roots))).getOrElse(Set.empty[String])
@@ -60,7 +56,7 @@ object UsedColumns {
   /** Forgets what queries have used. */
   def clear(): Unit = seen.invalidateAll()
 
-  private[stats] def of(root: LogicalPlan): Set[ExprId] = {
+  override private[selinger] def compute(root: LogicalPlan): Set[ExprId] = {
     val deciding = root.collect {
       case filter: Filter => Seq(filter.condition)
       case join: Join => join.condition.toSeq

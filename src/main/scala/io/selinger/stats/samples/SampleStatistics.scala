@@ -1,7 +1,20 @@
 package io.selinger.stats.samples
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{Decision, Evidence, Guard, NodeText, Origin, Outcome, PlanningPass, Reason}
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  Guard,
+  Hook,
+  NodeText,
+  Origin,
+  Outcome,
+  PassKey,
+  PlanningPass,
+  Reason,
+  RuleDescription,
+  RuleKind
+}
 import io.selinger.stats.{
   ColumnSummary,
   RelationSample,
@@ -51,9 +64,22 @@ final case class SampledRelation(
  * Only what has no effect but its result is evaluated: no user code, no subqueries, nothing random.
  * One relation's predicates are evaluated together, so that correlation counts.
  */
-object SampleStatistics {
+object SampleStatistics
+    extends RuleDescription(
+      "samplePredicates",
+      RuleKind.Statistics,
+      "Reads some rows of the columns that filters use, from several row groups of Parquet or " +
+        "stripes of ORC files, and evaluates the filters on them."
+    ) {
 
-  private val info = SelingerConf.SAMPLE_PREDICATES
+  override def hooks: Seq[Hook] =
+    Seq(Hook.OnDemand("Only relations whose size decides something are worth reading."))
+
+  override def reasons: Seq[Reason] =
+    Seq(Reason.PredicatesSampled, Reason.ColumnsSampled, Reason.SampleUnavailable)
+
+  override def example: String =
+    "SELECT * FROM sales JOIN items ON sales.item = items.id WHERE items.name LIKE '%bike%'"
 
   // More columns would not fit the time anyway.
   private val mostColumns = 32
@@ -74,7 +100,7 @@ object SampleStatistics {
       statistics: RelationStatistics,
       predicates: Seq[Expression]
   ): Option[SampledRelation] =
-    Guard.value[Option[SampledRelation]](info, SelingerConf.switches, None) {
+    Guard.value[Option[SampledRelation]](this, SelingerConf.switches, None) {
       sourceOf(relation, statistics).flatMap { source =>
         val wanted = new Question(relation, statistics, predicates)
         if (wanted.columns.isEmpty) None else ask(source, wanted)
@@ -128,7 +154,7 @@ object SampleStatistics {
   ) {
 
     /** The columns that the plan joins or groups by. */
-    private val keyIds: Set[ExprId] = KeyColumns.current
+    private val keyIds: Set[ExprId] = KeyColumns.keys
 
     /** Columns of the files that the question can be about. */
     private val inFiles: Map[ExprId, Attribute] = {
@@ -367,8 +393,9 @@ object SampleStatistics {
 
   /** Time that the samples of this plan have taken. */
   private object Spent {
-    def ms: Double = PlanningPass.current.noted[java.lang.Double](this).fold(0.0)(_.doubleValue)
-    def add(more: Double): Unit = PlanningPass.current.note(this, Double.box(ms + more))
+    private val key = new PassKey[java.lang.Double]("ms spent on samples")
+    def ms: Double = PlanningPass.current.get(key).fold(0.0)(_.doubleValue)
+    def add(more: Double): Unit = PlanningPass.current.put(key, Double.box(ms + more))
   }
 
   private def record(
@@ -400,7 +427,7 @@ object SampleStatistics {
     PlanningPass.current.inform(
       plan,
       Decision(
-        rule = info.id,
+        rule = id,
         node = NodeText.shorten(s"Scan ${question.relation.name}"),
         key = NodeText.key(plan),
         outcome = Outcome.Informed,

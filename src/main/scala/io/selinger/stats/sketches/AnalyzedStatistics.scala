@@ -2,7 +2,19 @@ package io.selinger.stats.sketches
 
 import com.google.common.cache.{Cache, CacheBuilder}
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{Decision, Evidence, Guard, NodeText, Origin, Outcome, PlanningPass, Reason}
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  Guard,
+  Hook,
+  NodeText,
+  Origin,
+  Outcome,
+  PlanningPass,
+  Reason,
+  RuleDescription,
+  RuleKind
+}
 import io.selinger.stats.{
   ColumnStatistics,
   DistinctValues,
@@ -24,9 +36,32 @@ import scala.util.control.NonFatal
  * `useCollectedStatistics`. Rows and bounds stay the footers'. A file that has changed since is
  * like one that was never seen.
  */
-object AnalyzedStatistics {
+object AnalyzedStatistics
+    extends RuleDescription(
+      "useCollectedStatistics",
+      RuleKind.Statistics,
+      "Uses what selinger_analyze has collected of the files that are read: distinct values, " +
+        "quantiles, frequent values, key overlap and a sample of the rows."
+    ) {
 
-  private val info = SelingerConf.USE_COLLECTED_STATISTICS
+  override def hooks: Seq[Hook] = Seq(
+    Hook.OnDemand("Only relations whose size decides something are worth looking up."),
+    Hook.EachPlan(
+      "selinger_analyze collects the columns that queries use, so these are remembered.",
+      this,
+      SelingerConf.switches
+    )(UsedColumns.remember)
+  )
+
+  override def reasons: Seq[Reason] = Seq(
+    Reason.CollectedUsed,
+    Reason.CollectedPartly,
+    Reason.CollectedStale,
+    Reason.CollectedNone,
+    Reason.CollectedUnreadable
+  )
+
+  override def example: String = "SELECT city, count(*) FROM customers GROUP BY city"
 
   // Of wider tables only the columns that the query uses are looked up.
   private val mostColumns = 100
@@ -40,7 +75,7 @@ object AnalyzedStatistics {
       footers: RelationStatistics,
       predicates: Seq[Expression]
   ): RelationStatistics =
-    Guard.value(info, SelingerConf.switches, footers) {
+    Guard.value(this, SelingerConf.switches, footers) {
       val location = SelingerConf.STATS_LOCATION.value
       if (location.isEmpty) footers else collected(location, relation, footers, predicates)
     }
@@ -214,7 +249,7 @@ object AnalyzedStatistics {
     PlanningPass.current.inform(
       relation.plan,
       Decision(
-        rule = info.id,
+        rule = id,
         node = NodeText.shorten(s"Scan ${relation.name}"),
         key = NodeText.key(relation.plan),
         outcome = Outcome.Informed,

@@ -20,6 +20,12 @@ final class ConfEntry[A] private (entry: ConfigEntry[A]) {
 
 object ConfEntry {
 
+  /** The default of a typed conf, ours or Spark's, if it has one. */
+  def defaultOf(key: String): Option[String] =
+    Option(
+      ConfigEntry.findEntry(key)
+    ).map(_.defaultValueString).filterNot(_ == ConfigEntry.UNDEFINED)
+
   private def builder(key: String, doc: String) =
     SQLConf.buildConf(key).doc(doc).version("0.1.0")
 
@@ -62,6 +68,11 @@ object ConfEntry {
   def amount(key: String, default: Long, doc: String): ConfEntry[Long] =
     checked(key, doc, default)(_.longConf)(_ >= 0, "must be 0 or greater")
 
-  def bytes(key: String, default: Long, doc: String): ConfEntry[Long] =
-    checked(key, doc, default)(_.bytesConf(ByteUnit.BYTE))(_ >= 0, "must be 0 or greater")
+  /** @param default as a user would write it, such as `64m` */
+  def bytes(key: String, default: String, doc: String): ConfEntry[Long] = entry(key)(
+    builder(key, doc)
+      .bytesConf(ByteUnit.BYTE)
+      .checkValue(_ >= 0, "must be 0 or greater")
+      .createWithDefaultString(default)
+  )
 }

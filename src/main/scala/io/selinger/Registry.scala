@@ -1,0 +1,44 @@
+package io.selinger
+
+import io.selinger.conf.{SelingerConf, Setting}
+import io.selinger.core.{Reason, RuleDescription}
+import io.selinger.ordering.ReorderJoins
+import io.selinger.rule.ShareEstimates
+import io.selinger.stats.footers.FooterStatistics
+import io.selinger.stats.imported.ImportedStatistics
+import io.selinger.stats.samples.SampleStatistics
+import io.selinger.stats.sketches.AnalyzedStatistics
+import io.selinger.strategy.{AwaitBuildSide, SelectJoinOperator}
+
+/**
+ * Rules in the order in which they run where they share a hook. Injection, settings,
+ * `selinger_rules()`, documentation, explain and the contract tests are made from this list.
+ *
+ * @param rules each described beside its own code
+ */
+final case class Registry(rules: Seq[RuleDescription]) {
+
+  /** Every setting, in the order of the documentation. */
+  def settings: Seq[Setting[_]] = SelingerConf.all ++ rules.map(SelingerConf.switchOf)
+
+  /** Every reason that explain may give, each once. */
+  def reasons: Seq[Reason] = (rules.flatMap(_.reasons) ++ Reason.ofGuard).distinct
+}
+
+object Registry {
+
+  /** Every rule of Selinger. To add a rule is to add it here. */
+  val all: Registry = Registry(
+    Seq(
+      FooterStatistics,
+      AnalyzedStatistics,
+      SampleStatistics,
+      ImportedStatistics,
+      ReorderJoins,
+      SelectJoinOperator,
+      AwaitBuildSide,
+      // Its sizes are those of the order found.
+      ShareEstimates
+    )
+  )
+}

@@ -1,0 +1,257 @@
+package io.selinger
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{
+  GuardedPhysicalRule,
+  GuardedRule,
+  GuardedStrategy,
+  Hook,
+  Mode,
+  Reason,
+  RuleActivity,
+  RuleDescription
+}
+import io.selinger.testing.{Answer, ExampleTables, Plans, SharedSession, Tables}
+import java.nio.file.{Files, Path, Paths}
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Project}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.{LocalTableScanExec, SparkPlan}
+import org.scalatest.funsuite.AnyFunSuite
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
+/**
+ * The laws that every rule keeps, checked for each rule of a registry without naming it: off means off,
+ * a second run changes nothing, whatever goes wrong inside leaves the query working, the same answers,
+ * and every reason that it can give is given by some query.
+ */
+abstract class RuleContract(registry: Registry) extends AnyFunSuite with SharedSession {
+
+  private val folder = Paths.get(System.getProperty("selinger.root"), "tests", "sql")
+
+  private def files(folder: Path): Seq[Path] = {
+    val paths = Files.list(folder)
+    try paths.iterator.asScala.filter(_.toString.endsWith(".sql")).toSeq.sortBy(_.toString)
+    finally paths.close()
+  }
+
+  // Every tenth file: the equivalence suite runs all of them.
+  private lazy val texts: Seq[String] = registry.rules.map(_.example) ++
+    files(folder).zipWithIndex.collect { case (file, i) if i % 10 == 0 => Files.readString(file) }
+
+  private def withTables[A](session: SparkSession)(body: => A): A = {
+    Tables.register(session)
+    ExampleTables.register(session)
+    body
+  }
+
+  private val modeOff = SelingerConf.MODE.key -> "off"
+  private val modeAdvise = SelingerConf.MODE.key -> "advise"
+
+  private def optimized: Seq[LogicalPlan] = withConf(modeOff) {
+    texts.flatMap(text => Try(Plans.execution(spark.sql(text)).optimizedPlan).toOption)
+  }
+
+  private def physical: Seq[SparkPlan] = withConf(modeOff) {
+    texts.flatMap(text => Try(Plans.execution(spark.sql(text)).sparkPlan).toOption)
+  }
+
+  /** What Spark would call for a hook, in the shared session. */
+  private def logical(hook: Hook): Option[GuardedRule] = hook match {
+    case known: Hook.OptimizerBatch => Some(known.create(spark))
+    case known: Hook.PreCbo => Some(known.create(spark))
+    case known: Hook.LateBatch => Some(known.create(spark))
+    case known: Hook.RuntimeOptimizer => Some(known.create(spark))
+    case _ => None
+  }
+
+  private def onPhysical(hook: Hook): Option[GuardedPhysicalRule] = hook match {
+    case known: Hook.StagePreparation => Some(known.create(spark))
+    case known: Hook.StageOptimization => Some(known.create(spark))
+    case known: Hook.BeforeColumnar => Some(known.create(spark))
+    case known: Hook.AfterColumnar => Some(known.create(spark))
+    case _ => None
+  }
+
+  private def strategy(hook: Hook): Option[GuardedStrategy] = hook match {
+    case known: Hook.PlannerStrategy => Some(known.create(spark))
+    case _ => None
+  }
+
+  test("ids, switches and reasons are unique, and every sentence is one") {
+    assert(registry.rules.map(_.id).distinct.size == registry.rules.size)
+    assert(registry.reasons.map(_.code).distinct.size == registry.reasons.size)
+    registry.reasons.foreach { reason =>
+      assert(reason.code.matches("[A-Z]+(_[A-Z]+)*"))
+      Seq(reason.sentence, reason.advice).foreach { text =>
+        assert(text.endsWith(".") && !text.contains("  "), s"${reason.code}: $text")
+      }
+      assert(reason.sentence.head.isUpper || reason.sentence.startsWith("spark."), reason.code)
+    }
+    registry.rules.foreach { rule =>
+      assert(rule.hooks.nonEmpty && rule.reasons.nonEmpty && rule.example.nonEmpty, rule.id)
+      assert(rule.id.matches("[a-z][a-zA-Z]*"))
+      (rule.summary +: rule.hooks.map(_.why)).foreach(text => assert(text.endsWith("."), text))
+    }
+  }
+
+  registry.rules.foreach { rule =>
+    val silent = Seq(
+      "mode off" -> modeOff,
+      "mode advise" -> modeAdvise,
+      "its own switch" -> (rule.switch -> "false")
+    )
+
+    test(s"${rule.id}: off and advise return the very same plan") {
+      withTables(spark) {
+        val (plans, physicalPlans) = (optimized, physical)
+        assert(plans.size > texts.size / 2)
+        silent.foreach { case (name, setting) =>
+          withConf(rule.switch -> "true", setting) {
+            for (hook <- rule.hooks; made <- logical(hook); plan <- plans)
+              assert(made(plan) eq plan, name)
+            for (hook <- rule.hooks; made <- onPhysical(hook); plan <- physicalPlans)
+              assert(made(plan) eq plan, name)
+            if (setting != modeAdvise) {
+              for (hook <- rule.hooks; made <- strategy(hook); plan <- plans)
+                assert(!plan.exists(node => made(node).nonEmpty), name)
+            }
+          }
+        }
+      }
+    }
+
+    test(s"${rule.id}: a second run changes nothing") {
+      withTables(spark) {
+        withConf(rule.switch -> "true") {
+          for (hook <- rule.hooks; made <- logical(hook); plan <- optimized) {
+            val once = made(plan)
+            assert(made(once).fastEquals(once))
+          }
+          for (hook <- rule.hooks; made <- onPhysical(hook); plan <- physical) {
+            val once = made(plan)
+            assert(made(once).fastEquals(once))
+          }
+        }
+      }
+    }
+
+    test(s"${rule.id}: its example gives the same answer on and off, and asks the rule") {
+      withSession(new SelingerExtension(registry)) { session =>
+        withTables(session) {
+          session.conf.set(rule.switch, "true")
+          session.conf.set(SelingerConf.SAMPLING_BUDGET_MS.key, "60000")
+          val found = Answer.of(session.sql(rule.example))
+          val asked = RuleActivity.of(rule).calls > 0
+          session.conf.set(SelingerConf.MODE.key, "off")
+          val expected = Answer.of(session.sql(rule.example))
+          assert(expected.isInstanceOf[Answer.Rows])
+          assert(Answer.difference(expected, found).isEmpty)
+          // Rules without a hook of Spark are asked by others, for what they know.
+          assert(asked || rule.hooks.forall(hook =>
+            hook.isInstanceOf[Hook.OnDemand] || hook.isInstanceOf[Hook.EachPlan]
+          ))
+        }
+      }
+    }
+
+    Broken.ways.foreach { broken =>
+      test(s"${rule.id}: a query gives its rows though the rule ${broken.name}") {
+        val hooks = rule.hooks.flatMap(broken.instead(rule, _))
+        val others = registry.rules.filterNot(_ == rule)
+        val extension = new SelingerExtension(Registry(others :+ Broken.describe(rule, hooks)))
+        withSession(extension) { session =>
+          session.conf.set(SelingerConf.FAIL_ON_ERROR.key, "false")
+          withTables(session) {
+            session.conf.set(rule.switch, "true")
+            val found = Answer.of(session.sql(rule.example))
+            session.conf.set(SelingerConf.MODE.key, "off")
+            assert(Answer.difference(Answer.of(session.sql(rule.example)), found).isEmpty)
+          }
+        }
+      }
+    }
+  }
+}
+
+/** Rules that go wrong in the place of others. */
+object Broken {
+
+  /** @param body what the rule does instead of its work, given what it would return unchanged */
+  final case class Way(
+      name: String,
+      logical: LogicalPlan => LogicalPlan,
+      physical: SparkPlan => SparkPlan,
+      operators: LogicalPlan => Seq[SparkPlan]
+  ) {
+
+    /** The same hook with a broken rule. */
+    def instead(rule: RuleDescription, hook: Hook): Option[Hook] = {
+      val switches = SelingerConf.switches
+      def onPlans = new GuardedRule(rule, switches) {
+        override protected def rewrite(plan: LogicalPlan): LogicalPlan = logical(plan)
+      }
+      def onOperators = new GuardedPhysicalRule(rule, switches) {
+        override protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan = physical(plan)
+      }
+      hook match {
+        case _: Hook.OnDemand => None
+        case known: Hook.EachPlan =>
+          Some(Hook.EachPlan(known.why, rule, switches) { root =>
+            val _ = logical(root)
+          })
+        case known: Hook.OptimizerBatch => Some(Hook.OptimizerBatch(known.why)(_ => onPlans))
+        case known: Hook.PreCbo => Some(Hook.PreCbo(known.why)(_ => onPlans))
+        case known: Hook.LateBatch => Some(Hook.LateBatch(known.why)(_ => onPlans))
+        case known: Hook.RuntimeOptimizer => Some(Hook.RuntimeOptimizer(known.why)(_ => onPlans))
+        case known: Hook.StagePreparation =>
+          Some(Hook.StagePreparation(known.why)(_ => onOperators))
+        case known: Hook.StageOptimization =>
+          Some(Hook.StageOptimization(known.why)(_ => onOperators))
+        case known: Hook.BeforeColumnar => Some(Hook.BeforeColumnar(known.why)(_ => onOperators))
+        case known: Hook.AfterColumnar => Some(Hook.AfterColumnar(known.why)(_ => onOperators))
+        case known: Hook.PlannerStrategy =>
+          Some(Hook.PlannerStrategy(known.why)(_ =>
+            new GuardedStrategy(rule, switches) {
+              override protected def concerns(plan: LogicalPlan): Boolean = true
+              override protected def choose(plan: LogicalPlan, mode: Mode): Seq[SparkPlan] =
+                operators(plan)
+            }
+          ))
+      }
+    }
+  }
+
+  private def raising(name: String)(error: => Throwable) =
+    Way(name, _ => throw error, _ => throw error, _ => throw error)
+
+  val ways: Seq[Way] = Seq(
+    raising("throws")(new IllegalStateException("boom")),
+    raising("does not link")(new NoSuchMethodError("boom")),
+    Way(
+      "loses a column in the middle of the plan",
+      plan =>
+        plan.transformDown {
+          case project @ Project(list, child) if list.size > 1 =>
+            project.copy(child = Project(child.output.take(1), child))
+        },
+      plan => LocalTableScanExec(plan.output.take(1), Nil, None),
+      plan => Seq(LocalTableScanExec(plan.output.drop(1), Nil, None))
+    ),
+    Way(
+      "returns other columns",
+      _ => LocalRelation(),
+      _ => LocalTableScanExec(Nil, Nil, None),
+      _ => Seq(LocalTableScanExec(Nil, Nil, None))
+    )
+  )
+
+  def describe(rule: RuleDescription, broken: Seq[Hook]): RuleDescription =
+    new RuleDescription(rule.id, rule.kind, rule.summary, rule.onByDefault) {
+      override def hooks: Seq[Hook] = broken
+      override def reasons: Seq[Reason] = rule.reasons
+      override def example: String = rule.example
+    }
+}
+
+class RuleContractSuite extends RuleContract(Registry.all)

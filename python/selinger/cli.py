@@ -105,7 +105,7 @@ def _add_conf(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    doctor = commands.add_parser("doctor", help="check this installation, and say what to mend")
+    doctor = commands.add_parser("doctor", help="check this installation, and say what to fix")
     doctor.add_argument("--no-session", action="store_true", help="do not start a Spark session")
     doctor.set_defaults(run=_doctor)
 

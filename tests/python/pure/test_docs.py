@@ -14,7 +14,7 @@ from selinger.cli import _parser
 from selinger.session import knob_of
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), ROOT / "python/README.md", *(ROOT / "docs").rglob("*.md")])
 #: Words in the form of a reason code that are none.
 NO_REASONS = {
     "JAVA_HOME",

@@ -78,6 +78,14 @@ def unknown_reasons(text: str) -> list[str]:
     return [word for word in words if word not in known | NO_REASONS]
 
 
+def stale_samples(text: str) -> list[str]:
+    """Codes in a sample of explain whose sentence is not the one of today."""
+    sentences = dict(re.findall(r"^\| `([A-Z_]+)` \| ([^|]+?) \|", read("docs/rules.md"), re.M))
+    samples = re.findall(r"^== Extended Information.*?^```", text, re.M | re.S)
+    codes = [(code, sample) for sample in samples for code in sentences if code in sample]
+    return [code for code, sample in codes if sentences[code] not in sample]
+
+
 def unknown_targets(text: str) -> list[str]:
     code = re.findall(r"`([^`\n]+)`", text) + re.findall(r"^ {4}(make .*)$", text, re.M)
     code += re.findall(r"^(make .*)$", text, re.M)
@@ -133,6 +141,11 @@ CHECKS: dict[str, tuple[Callable[[str], Iterable[str]], str, str]] = {
     # what is looked for: the check, a text that it must refuse, and one that it must not
     "settings": (unknown_settings, "SET spark.selinger.nothing", "`spark.selinger.mode`"),
     "reason codes": (unknown_reasons, "`NO_SUCH_REASON`", "`HINT_OBEYED` COLLECTED_STATISTICS_…"),
+    "sentences of explain": (
+        stale_samples,
+        "== Extended Information (Selinger) ==\nHINT_OBEYED: because\n```",
+        "`HINT_OBEYED`: because",
+    ),
     "make targets": (unknown_targets, "`make nothing SF=1`", "`make test`, make sure"),
     "Python functions": (unknown_functions, "selinger.nothing(1)", "selinger.explain(df)"),
     "knobs": (unknown_knobs, "selinger.settings(spark, a=1)", "selinger.settings(s, mode='on')"),

@@ -105,7 +105,7 @@ def _add_conf(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    doctor = commands.add_parser("doctor", help="check this installation, and say what to mend")
+    doctor = commands.add_parser("doctor", help="check this installation, and say what to fix")
     doctor.add_argument("--no-session", action="store_true", help="do not start a Spark session")
     doctor.set_defaults(run=_doctor)
 
@@ -145,7 +145,7 @@ def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     command.add_argument("--stats", metavar="FILE", help="plan by this file of statistics")
     command.add_argument(
-        "--scale", type=float, default=1.0, help="as if there were so many times the rows"
+        "--scale", type=float, default=1.0, help="plan as if tables had this many times their rows"
     )
     command.add_argument("--plan", action="store_true", help="print the physical plan too")
     _add_table(command)

@@ -204,8 +204,8 @@ def analyze(
     spark : pyspark.sql.SparkSession
         A session with Selinger, classic or Connect.
     target : str or sequence of str
-        A folder or file of Parquet or ORC data, a table of such files, or a view that is nothing
-        but a scan of them; or several.
+        A folder or file of Parquet or ORC data, a table of such files, or a view that only
+        scans them; or several of these.
     columns : sequence of str, optional
         Columns to collect. By default those that queries of this application have filtered,
         joined, grouped or sorted by; all columns if there are none.

@@ -73,7 +73,7 @@ def checks(*, session: bool = True) -> Iterator[Check]:
     if session and all(check.ok for check in done):
         yield check_session()
     elif session:
-        yield Check("session", False, "not tried", "mend the above first")
+        yield Check("session", False, "not tried", "fix the above first")
 
 
 def check_python() -> Check:

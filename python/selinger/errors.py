@@ -83,7 +83,7 @@ class AnalyzeFailed(SelingerError):
         cures = []
         if "spark.selinger.stats.location" in why:
             cures.append(
-                "spark.conf.set('spark.selinger.stats.location', 'a folder that is to stay')"
+                "spark.conf.set('spark.selinger.stats.location', 's3a://bucket/selinger-stats')"
             )
         super().__init__(why, *cures)
 

@@ -67,7 +67,7 @@ class Decision:
     chosen, stock : str or None
         What was chosen, and what Spark would have taken.
     reason : str
-        The reason code, such as ``BROADCAST_FITS``.
+        The reason code, such as ``BROADCAST_CHEAPEST``.
     why : str
         The reason in one sentence.
     phase : str

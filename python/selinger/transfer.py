@@ -173,9 +173,9 @@ def import_stats(
     file : str or path
         A file that `export_stats` has written; a local one unless it has a scheme.
     scale : float or mapping of str to float, default 1
-        Plans as if there were so many times the rows; a mapping has a factor for each table, and
-        those that it does not name stay as they are. Keys grow with the rows, and so do columns
-        that refer to them; see docs/statistics-file.md.
+        Plans as if tables had this many times their rows; a mapping has a factor for each table,
+        and those that it does not name stay as they are. Keys grow with the rows, and so do
+        columns that refer to them; see docs/statistics-file.md.
     tables : sequence of str, optional
         Import only these.
     override : bool, default False

@@ -19,6 +19,7 @@ SBT = $(if $(SBT_ON_PATH),sbt,java -Xmx1500m -jar $(SBT_LAUNCH)) -Dsbt.log.nofor
 SBT_READY = $(if $(SBT_ON_PATH),,$(SBT_LAUNCH))
 
 # Settings of the demo and the benchmarks: make bench SF=10 QUERIES=q01,q05 RUNS=3 PROFILES=stock,selinger
+# PUBLISH=1 writes the figures to benchmarks/published and docs/benchmarks.md as well.
 SF ?= 1
 QUERIES ?= all
 RUNS ?= 1
@@ -26,9 +27,11 @@ PROFILES ?= stock,selinger
 SUITE ?= tpcds
 MEMORY ?= 8g
 ANALYZED ?=
+PUBLISH ?=
+PUBLISHING = $(if $(PUBLISH),--publish)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs bench bench-operators bench-footers bench-plancost bench-analyze bench-estimates bench-planning clean
+.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs docs-benchmarks bench bench-operators bench-footers bench-plancost bench-analyze bench-estimates bench-planning clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -96,29 +99,32 @@ format: $(VENV)/.ready $(SBT_READY) ## format Scala and Python
 	SPARK=$(SPARK) $(SBT) scalafmtAll scalafmtSbt
 	$(VENV)/bin/ruff format --config python/pyproject.toml python benchmarks tests/python
 
-docs: $(VENV)/.ready $(SBT_READY) ## write the generated documentation
+docs: docs-benchmarks $(VENV)/.ready $(SBT_READY) ## write the generated documentation
 	SELINGER_WRITE_DOCS=1 SPARK=$(SPARK) $(SBT) "testOnly io.selinger.docs.*"
 
-bench: $(JAR) $(VENV)/.ready ## measure profiles in turn: SF, QUERIES, RUNS, PROFILES, SUITE, MEMORY
-	$(PY) -m benchmarks.run --suite $(SUITE) --sf $(SF) --queries $(QUERIES) --runs $(RUNS) --profiles $(PROFILES) --memory $(MEMORY)
+docs-benchmarks: $(VENV)/.ready ## write docs/benchmarks.md from the published figures
+	$(PY) -m benchmarks.publish
 
-bench-operators: $(JAR) $(VENV)/.ready ## measure join operators against the cost model
-	$(PY) -m benchmarks.operators --memory $(MEMORY)
+bench: $(JAR) $(VENV)/.ready ## measure profiles in turn: SF, QUERIES, RUNS, PROFILES, SUITE, MEMORY, PUBLISH=1
+	$(PY) -m benchmarks.run --suite $(SUITE) --sf $(SF) --queries $(QUERIES) --runs $(RUNS) --profiles $(PROFILES) --memory $(MEMORY) $(PUBLISHING)
+
+bench-operators: $(JAR) $(VENV)/.ready ## measure join operators against the cost model, fit its constants
+	$(PY) -m benchmarks.operators --memory $(MEMORY) $(PUBLISHING)
 
 bench-footers: $(JAR) $(VENV)/.ready ## measure how long the first look at files takes: SF
-	$(PY) -m benchmarks.footers --sf $(SF)
+	$(PY) -m benchmarks.footers --sf $(SF) $(PUBLISHING)
 
 bench-plancost: $(JAR) $(VENV)/.ready ## measure what planning costs once files are known: SF, QUERIES, SUITE
-	$(PY) -m benchmarks.plancost --suite $(SUITE) --sf $(SF) --queries $(QUERIES)
+	$(PY) -m benchmarks.plancost --suite $(SUITE) --sf $(SF) --queries $(QUERIES) $(PUBLISHING)
 
 bench-analyze: $(JAR) $(VENV)/.ready ## measure selinger.analyze against Spark's ANALYZE: SF, RUNS
-	$(PY) -m benchmarks.analyze --sf $(SF) --runs $(RUNS) --memory $(MEMORY)
+	$(PY) -m benchmarks.analyze --sf $(SF) --runs $(RUNS) --memory $(MEMORY) $(PUBLISHING)
 
 bench-estimates: $(TEST_JAR) ## compare estimated with true rows: SF, QUERIES, SUITE, ANALYZED=1
-	$(PY) -m benchmarks.estimates --suite $(SUITE) --sf $(SF) --queries $(QUERIES) $(if $(ANALYZED),--analyzed)
+	$(PY) -m benchmarks.estimates --suite $(SUITE) --sf $(SF) --queries $(QUERIES) $(if $(ANALYZED),--analyzed) $(PUBLISHING)
 
 bench-planning: $(TEST_JAR) ## measure how long orders of joins take to find, and what they cost
-	$(PY) -m benchmarks.planning
+	$(PY) -m benchmarks.planning $(PUBLISHING)
 
 $(TEST_JAR): $(JAR) $(shell find benchmarks/scala tests/scala -name '*.scala')
 	SPARK=$(SPARK) $(SBT) Test/package

@@ -9,26 +9,26 @@ before; in local mode that is executors' memory as well, so it is an upper bound
 
 from __future__ import annotations
 
-import argparse
 import statistics
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import selinger
+from pyspark.sql import SparkSession
 
-from benchmarks import micro
-from benchmarks.data import make
-from benchmarks.jvm import collect_garbage
+from benchmarks import commands
+from benchmarks.datasets.generate import make, table_folders
 from benchmarks.paths import scale_text
 from benchmarks.progress import say
-from benchmarks.table import render
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from benchmarks.reporting.results import record
+from benchmarks.reporting.table import render
+from benchmarks.sessions import local
+from benchmarks.sessions.jvm import collect_garbage
 
 CONF = {
     "spark.sql.statistics.histogram.enabled": "true",
@@ -38,21 +38,7 @@ CONF = {
 
 
 class HeapWatch:
-    """
-    The largest heap of a session's JVM while a block runs.
-
-    Parameters
-    ----------
-    spark : pyspark.sql.SparkSession
-        A classic session.
-
-    Examples
-    --------
-    >>> with HeapWatch(spark) as watch:  # doctest: +SKIP
-    ...     spark.range(10).count()
-    >>> watch.most_bytes  # doctest: +SKIP
-    100000000
-    """
+    """The largest heap of a session's JVM while a block runs."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.most_bytes = 0
@@ -76,20 +62,7 @@ class HeapWatch:
 
 
 def stock(spark: SparkSession, tables: Mapping[str, str]) -> None:
-    """
-    Run Spark's ANALYZE of all columns of all tables, Selinger off.
-
-    Parameters
-    ----------
-    spark : pyspark.sql.SparkSession
-        A session with an in-memory catalog.
-    tables : mapping of str to str
-        Folder of Parquet files by table name.
-
-    Examples
-    --------
-    >>> stock(spark, {"item": "item.parquet"})  # doctest: +SKIP
-    """
+    """Run Spark's ANALYZE of all columns of all tables, Selinger off."""
     with selinger.disabled(spark):
         for name, path in tables.items():
             spark.sql(f"DROP TABLE IF EXISTS {name}")
@@ -98,26 +71,7 @@ def stock(spark: SparkSession, tables: Mapping[str, str]) -> None:
 
 
 def ours(spark: SparkSession, tables: Mapping[str, str]) -> int:
-    """
-    Run ``selinger.analyze`` of all columns of all tables, into a new store.
-
-    Parameters
-    ----------
-    spark : pyspark.sql.SparkSession
-        A session with Selinger.
-    tables : mapping of str to str
-        Folder of Parquet files by table name.
-
-    Returns
-    -------
-    int
-        Bytes of the store.
-
-    Examples
-    --------
-    >>> ours(spark, {"item": "item.parquet"})  # doctest: +SKIP
-    100000
-    """
+    """Run ``selinger.analyze`` of all columns of all tables, into a new store."""
     written = 0
     with (
         tempfile.TemporaryDirectory(prefix="sketches-") as store,
@@ -133,26 +87,7 @@ def ours(spark: SparkSession, tables: Mapping[str, str]) -> int:
 
 
 def timed(spark: SparkSession, work: Callable[[], object]) -> dict[str, Any]:
-    """
-    Run something after a garbage collection.
-
-    Parameters
-    ----------
-    spark : pyspark.sql.SparkSession
-        The session.
-    work : callable
-        What to run.
-
-    Returns
-    -------
-    dict
-        ``seconds``, ``heap_bytes`` and ``result``.
-
-    Examples
-    --------
-    >>> timed(spark, lambda: 1)["result"]  # doctest: +SKIP
-    1
-    """
+    """Run something after a garbage collection."""
     collect_garbage(spark)
     with HeapWatch(spark) as watch:
         start = time.perf_counter()
@@ -162,28 +97,10 @@ def timed(spark: SparkSession, work: Callable[[], object]) -> dict[str, Any]:
 
 
 def summarise(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """
-    Compare the two sides.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        A run each, with ``stock`` and ``selinger``.
-
-    Returns
-    -------
-    dict
-        ``ratio``: the median of how many times longer stock took, with its least and its most.
-
-    Examples
-    --------
-    >>> run = {"stock": {"seconds": 20.0, "heap_bytes": 9}}
-    >>> run["selinger"] = {"seconds": 2.0, "heap_bytes": 5, "result": 3}
-    >>> summarise([run])["ratio"], summarise([run])["ratio_least"]
-    (10.0, 10.0)
-    """
+    """Compare the two sides."""
     ratios = [row["stock"]["seconds"] / row["selinger"]["seconds"] for row in rows]
     return {
+        "total_ratio": statistics.median(row["ratio"] for row in rows),
         "ratio": statistics.median(ratios),
         "ratio_least": min(ratios),
         "ratio_most": max(ratios),
@@ -195,23 +112,20 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Measure both sides in turn, print a table, and write ``benchmarks/results/analyze.json``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.analyze",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--suite", choices=("tpcds", "tpch"), default="tpcds")
-    parser.add_argument("--sf", type=float, default=1)
-    parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("--memory", default="8g")
-    options = parser.parse_args()
-    folder = make(options.suite, options.sf)
-    tables = {path.name.removesuffix(".parquet"): str(path) for path in folder.glob("*.parquet")}
-    tables = {name: str(Path(path).resolve()) for name, path in sorted(tables.items())}
-    spark = micro.session(options.memory, CONF)
-    rows = []
+def _size(path: str) -> int:
+    return sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure both in turn, print a table, and write ``results/analyze-<suite>-sf<SF>.json``."""
+    made = commands.parser("analyze", __doc__)
+    commands.add_data(made)
+    made.add_argument("--runs", type=int, default=1)
+    made.add_argument("--memory", default="8g")
+    options = commands.parse(made, arguments)
+    tables = table_folders(make(options.suite, options.sf).resolve())
+    spark = local.session(options.memory, CONF)
+    rows: list[dict[str, Any]] = []
     try:
         # The first run of either pays for starting up; a small table each, then it counts.
         smallest = dict([min(tables.items(), key=lambda item: _size(item[1]))])
@@ -221,31 +135,32 @@ def main() -> None:
             say(f"run {run + 1} of {options.runs}")
             rows.append(
                 {
+                    "name": f"run {run + 1}",
                     "selinger": timed(spark, lambda: ours(spark, tables)),
                     "stock": timed(spark, lambda: stock(spark, tables)),
                 }
             )
-        version = spark.version
     finally:
         spark.stop()
+    for row in rows:
+        row["ratio"] = row["selinger"]["seconds"] / row["stock"]["seconds"]
     summary = summarise(rows)
-    data = f"{options.suite} sf {scale_text(options.sf)}"
-    micro.write(f"analyze-{options.suite}-sf{scale_text(options.sf)}", version, data, rows, summary)
     cells = [
         [side, f"{summary[f'{side}_s']:.1f}", f"{summary[f'{side}_heap_bytes'] / 2**20:,.0f}"]
         for side in ("stock", "selinger")
     ]
     print(render(["side", "time, s", "heap at most, MiB"], cells))
     print(
-        f"{data}, {len(tables)} tables: Spark's ANALYZE takes {summary['ratio']:.1f} times as long "
+        f"{len(tables)} tables: Spark's ANALYZE takes {summary['ratio']:.1f} times as long "
         f"({summary['ratio_least']:.1f} to {summary['ratio_most']:.1f} in {len(rows)} runs); "
         f"the store has {summary['store_bytes'] / 2**20:.1f} MiB"
     )
-
-
-def _size(path: str) -> int:
-    return sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())
+    name = f"analyze-{options.suite}-sf{scale_text(options.sf)}"
+    config = {"suite": options.suite, "scale": options.sf, "runs": options.runs}
+    config["memory"] = options.memory
+    commands.finish(record(name, options.command, config, rows, summary), options)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

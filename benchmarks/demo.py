@@ -7,103 +7,32 @@ and with DuckDB's, prints what changed and why, and writes one HTML page with pl
     python -m benchmarks.demo --sf 1
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from typing import Any
 
-from benchmarks import run
-from benchmarks.pages import change_of
-from benchmarks.paths import RESULTS
-from benchmarks.progress import end_cleanly, say
-from benchmarks.report import sides, write_report
-from benchmarks.results import state_path
-from benchmarks.state import read_entries
-from benchmarks.table import answer_word, middle, number, render, results_table
+from benchmarks import commands, run
+from benchmarks.paths import RESULTS, public_text
+from benchmarks.progress import say
+from benchmarks.reporting.page import change_of, sides
+from benchmarks.reporting.state import read_state, state_path
+from benchmarks.reporting.table import answer_word, middle, number, render, results_table
 
 WIDEST = 76
 
 
 def parser() -> argparse.ArgumentParser:
-    """
-    Make the parser of the command line.
-
-    Returns
-    -------
-    argparse.ArgumentParser
-
-    Examples
-    --------
-    >>> parser().parse_args([]).sf
-    1.0
-    """
-    made = argparse.ArgumentParser(
-        prog="python -m benchmarks.demo",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    made.add_argument("--sf", type=float, default=1.0, help="scale factor")
-    made.add_argument("--queries", default="all", help="all, or q01,q05,q20-q29")
-    made.add_argument("--runs", type=int, default=1, help="measured runs of every query and side")
-    made.add_argument("--memory", default="4g", help="heap of each of the two sessions")
-    made.add_argument("--fresh", action="store_true", help="do not go on with a killed run")
+    """Make the parser of the command line: that of `benchmarks.run`, set for a quick look."""
+    made = run.parser("demo", __doc__)
+    out = RESULTS / "demo.json"
+    made.set_defaults(out=out, runs=1, planning_runs=2, settle=10, memory="4g")
     return made
 
 
-def run_arguments(options: argparse.Namespace) -> list[str]:
-    """
-    Write the demo as a command line of `benchmarks.run`.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        Of the demo.
-
-    Returns
-    -------
-    list of str
-
-    Examples
-    --------
-    >>> "--settle" in run_arguments(parser().parse_args([]))
-    True
-    """
-    arguments = [
-        *("--suite", "tpcds", "--profiles", "stock,selinger", "--out", str(RESULTS / "demo.json")),
-        *("--sf", str(options.sf), "--queries", options.queries, "--runs", str(options.runs)),
-        *("--memory", options.memory, "--planning-runs", "2", "--settle", "10"),
-    ]
-    return [*arguments, "--fresh"] if options.fresh else arguments
-
-
 def change_table(
-    results: dict[str, Any], details: dict[str, dict[str, Any]], at_most: int = WIDEST
+    results: dict[str, Any], details: dict[str, dict[str, str]], at_most: int = WIDEST
 ) -> str:
-    """
-    Write what changed and why, query by query, the biggest gain first.
-
-    Parameters
-    ----------
-    results : dict
-        As `benchmarks.run` writes them.
-    details : dict
-        Plans and decisions by query and profile.
-    at_most : int
-        Characters of a line's last column.
-
-    Returns
-    -------
-    str
-        Queries whose plan has the same operators and the same decisions are only counted.
-
-    Examples
-    --------
-    >>> row = {"name": "q01", "stock_s": [2.0], "selinger_s": [1.0], "ratio": 0.5, "equal": True}
-    >>> config = {"profiles": {"stock": {}, "selinger": {}}}
-    >>> print(change_table({"config": config, "rows": [row]}, {}))
-    No plan changed.
-    """
+    """Write what changed and why, query by query, the biggest gain first."""
     base, candidate = sides(results)
     lines, same = [], 0
     for row in sorted(results["rows"], key=lambda row: row.get("ratio") or 0.0):
@@ -122,40 +51,18 @@ def change_table(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """
-    Command line.
-
-    Parameters
-    ----------
-    arguments : list of str or None
-        Arguments, by default the process's.
-
-    Returns
-    -------
-    int
-        0 if all answers agree, else 1.
-
-    Examples
-    --------
-    >>> main(["--sf", "0.01", "--queries", "q03"])  # doctest: +SKIP
-    0
-    """
-    options = parser().parse_args(arguments)
-    end_cleanly()
-    results = run.run(run.parser().parse_args(run_arguments(options)))
+    """Command line."""
+    results = run.run(commands.parse(parser(), arguments))
     out = RESULTS / "demo.json"
     details = {
-        name: entry["details"]
-        for name, entry in read_entries(state_path(out)).items()
-        if name in {row["name"] for row in results["rows"]}
+        name: entry["details"] for name, entry in read_state(state_path(out)).entries.items()
     }
     base, candidate = sides(results)
     print(results_table(results["rows"], results["summary"], [base, candidate]))
     print(f"\n{change_table(results, details)}\n")
-    page = write_report(out, RESULTS / "demo.html")
     equal = results["summary"]["equal"]
     print("All answers agree." if equal else "NOT ALL ANSWERS AGREE: see the table above.")
-    say(f"plans and decisions: {page}")
+    say(f"plans and decisions: {public_text(str(out.with_suffix('.html')))}")
     return 0 if equal else 1
 
 

@@ -1,33 +1,41 @@
 """
-How long each join operator takes, against what the cost model says.
+How long join operators take, against what the cost model says, and which constants would fit.
 
-For builds and streams of several sizes and widths, each operator is forced by a hint and run in
-turn; Selinger, in mode ``advise``, tells its costs for the same join. What matters is the regret:
-the time of the operator that the model would pick over that of the fastest one.
+    python -m benchmarks.operators --memory 8g
 
-Run it with ``python -m benchmarks.operators``, from the root of the repository.
+Two things are measured on generated tables. First, joins of several sizes and widths, with each
+operator forced by a hint, in turn. Selinger, in mode ``advise``, tells its costs for the same join.
+What matters is the regret: the time of the operator that the model would pick over the time of the
+fastest one. Second, single steps: scan, shuffle, reading a shuffle again, sort, aggregation, and
+joins that return several rows for each row. All times together are equations for the constants of
+``JoinCost``; the constants that fit them best are printed beside those in the code.
 """
 
-from __future__ import annotations
-
-import argparse
 import shutil
 import statistics
+import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import selinger
+from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks import micro
-from benchmarks.figures import geometric_mean
-from benchmarks.table import render
+from benchmarks import commands
+from benchmarks.progress import Progress
+from benchmarks.reporting.figures import geometric_mean
+from benchmarks.reporting.results import record
+from benchmarks.reporting.table import number, render
+from benchmarks.runner import joincost
+from benchmarks.runner.joincost import Measured, Side, Terms, paid, shared, step
+from benchmarks.sessions import local
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
+SLOTS = 2
+PARTITIONS = 16
 HINTS = {
     "BroadcastHashJoin(right)": "BROADCAST",
     "ShuffledHashJoin(right)": "SHUFFLE_HASH",
@@ -35,32 +43,17 @@ HINTS = {
 }
 """Operators, and the hints that force them."""
 
+CONF = {
+    # All operators are to be costed, whatever their memory.
+    "spark.selinger.join.broadcastMaxBytes": "4g",
+    "spark.selinger.join.broadcastTotalShare": "1.0",
+    "spark.selinger.join.hashMemoryShare": "1.0",
+    # Adaptive execution would merge partitions, and turn a join forced by a hint into another one.
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+}
 
-@dataclass(frozen=True)
-class Shape:
-    """
-    One join: each stream row finds one build row.
-
-    Attributes
-    ----------
-    build, stream : int
-        Rows.
-    columns : int
-        Payload columns of eight bytes on either side.
-    """
-
-    build: int
-    stream: int
-    columns: int
-
-    @property
-    def name(self) -> str:
-        """Sizes and width, readable."""
-        return f"{self.build:,} x {self.stream:,}, {self.columns} columns"
-
-
-SHAPES = [
-    Shape(build, stream, columns)
+JOINS = [
+    (build, stream, columns)
     for columns in (1, 8)
     for build, stream in (
         (10_000, 8_000_000),
@@ -71,202 +64,245 @@ SHAPES = [
         (4_000_000, 4_000_000),
     )
 ]
+"""Rows of the build side, rows of the streamed side, columns of each besides the key."""
+
+STEPS = [(1_000_000, 1), (4_000_000, 1), (1_000_000, 8), (4_000_000, 8)]
+"""Rows and columns of the tables on which single steps are measured."""
+
+PAIRS = 4
+"""Rows of the build side with the same key, in joins that multiply rows."""
+
+FEW, MANY = 1000, 2_000_000
+"""Groups of aggregations: those that fit a processor's cache, and those that do not."""
+
+Row = dict[str, Any]
 
 
-def write_side(spark: SparkSession, path: Path, rows: int, keys: int, columns: int) -> DataFrame:
-    """
-    Write one input as Parquet.
+@dataclass(frozen=True)
+class Case:
+    """A query to be timed, and what it pays for."""
 
-    Parameters
-    ----------
-    spark : pyspark.sql.SparkSession
-        The session.
-    path : pathlib.Path
-        Folder to write; left alone if it exists.
-    rows, keys, columns : int
-        Rows, distinct keys, and payload columns of eight bytes.
+    name: str
+    query: Callable[[], DataFrame]
+    terms: Terms
 
-    Returns
-    -------
-    pyspark.sql.DataFrame
-        The input, with columns ``k``, ``p0``, ``p1``, ...
 
-    Examples
-    --------
-    >>> write_side(spark, Path("/tmp/side"), 10, 10, 1)  # doctest: +SKIP
-    """
-    if not path.exists():
-        payload = [f"hash(id, {i}) * id AS p{i}" for i in range(columns)]
-        spark.range(0, rows, 1, 8).selectExpr(
-            f"pmod(id * 7919, {keys}) AS k", *payload
-        ).write.parquet(str(path))
-    return spark.read.parquet(str(path))
+@dataclass
+class Tables:
+    """Generated tables, each written once as Parquet."""
+
+    spark: SparkSession
+    folder: Path
+
+    def read(self, rows: int, keys: int, columns: int, prefix: str = "p") -> DataFrame:
+        """Read a table with key ``k`` of so many values, and other columns."""
+        path = self.folder / f"{rows}-{keys}-{columns}-{prefix}"
+        if not path.exists():
+            payload = [f"hash(id, {i}) * id AS {prefix}{i}" for i in range(columns)]
+            numbers = self.spark.range(0, rows, 1, 8)
+            table = numbers.selectExpr(f"pmod(id * 7919, {keys}) AS k", *payload)
+            table.write.parquet(str(path))
+        return self.spark.read.parquet(str(path))
 
 
 def costs(join: DataFrame) -> dict[str, float]:
-    """
-    Read what the cost model says of a join.
-
-    Parameters
-    ----------
-    join : pyspark.sql.DataFrame
-        A query with one join and no hint.
-
-    Returns
-    -------
-    dict of str to float
-        Seconds by operator.
-
-    Examples
-    --------
-    >>> costs(spark.sql("..."))  # doctest: +SKIP
-    """
+    """Read what the cost model says of a join."""
     prefix = "cost of "
     return {
-        number.name.removeprefix(prefix): number.value
+        found.name.removeprefix(prefix): found.value
         for decision in selinger.explain(join).decisions
-        for number in decision.numbers
-        if number.name.startswith(prefix)
+        for found in decision.numbers
+        if found.name.startswith(prefix)
     }
 
 
-def seconds(join: DataFrame) -> float:
-    """
-    Run a query to its end and throw its rows away.
-
-    Parameters
-    ----------
-    join : pyspark.sql.DataFrame
-        The query.
-
-    Returns
-    -------
-    float
-        Wall time in seconds.
-
-    Examples
-    --------
-    >>> seconds(spark.range(1))  # doctest: +SKIP
-    """
+def run(query: DataFrame) -> float:
+    """Run a query to its end and throw its rows away."""
     start = time.perf_counter()
-    join.write.format("noop").mode("overwrite").save()
+    query.write.format("noop").mode("overwrite").save()
     return time.perf_counter() - start
 
 
-def measure(spark: SparkSession, folder: Path, shape: Shape, runs: int) -> dict[str, object]:
-    """
-    Measure one shape with every operator, in turn.
+def timed(cases: list[Case], runs: int) -> list[list[float]]:
+    """Run cases in turn, once unmeasured; give the seconds of each."""
+    taken: list[list[float]] = [[] for _ in cases]
+    for turn in range(runs + 1):
+        for case, seconds in zip(cases, taken, strict=True):
+            took = run(case.query())
+            if turn > 0:
+                seconds.append(took)
+    return taken
 
-    Parameters
-    ----------
-    spark : pyspark.sql.SparkSession
-        A session with Selinger in mode ``advise``.
-    folder : pathlib.Path
-        Where inputs are kept.
-    shape : Shape
-        The join.
-    runs : int
-        Measured runs of each operator, after one that does not count.
 
-    Returns
-    -------
-    dict
-        The row of the results.
-
-    Examples
-    --------
-    >>> measure(spark, Path("/tmp"), SHAPES[0], 1)  # doctest: +SKIP
-    """
-    build = write_side(
-        spark, folder / f"b{shape.build}-{shape.columns}", shape.build, shape.build, shape.columns
-    ).selectExpr("k", *[f"p{i} AS q{i}" for i in range(shape.columns)])
-    stream = write_side(
-        spark,
-        folder / f"s{shape.stream}-{shape.build}-{shape.columns}",
-        shape.stream,
-        shape.build,
-        shape.columns,
+def join_cases(tables: Tables, build: int, stream: int, columns: int, pairs: int) -> list[Case]:
+    """Join two tables by every operator; each streamed row finds `pairs` rows."""
+    keys = max(1, build // pairs)
+    right = tables.read(build, keys, columns, "q")
+    left = tables.read(stream, keys, columns)
+    built, streamed = Side(build, columns), Side(stream, columns)
+    around = (
+        shared(step("scan", built) + step("scan", streamed), SLOTS)
+        + shared(step("output", Side(stream * pairs, 2 * columns)), SLOTS)
+        + paid(querySeconds=1e6)
     )
-    model = costs(stream.join(build, "k"))
-    times: dict[str, list[float]] = {operator: [] for operator in HINTS}
-    for run in range(runs + 1):
-        for operator, hint in HINTS.items():
-            took = seconds(stream.join(build.hint(hint), "k"))
-            if run > 0:
-                times[operator].append(took)
-    medians = {operator: statistics.median(taken) for operator, taken in times.items()}
-    known = {operator: cost for operator, cost in model.items() if operator in medians}
+    cases = []
+    for operator, hint in HINTS.items():
+        # Tables that several rows share a key of outgrow the processor's cache: see `hashedPairs`.
+        pair = "mergedPairNs" if operator == "SortMergeJoin" else "hashedPairNs"
+        more = shared(paid(**{pair: stream * (pairs - 1.0)}), SLOTS)
+        terms = around + joincost.join(operator, built, streamed, SLOTS) + more
+        cases.append(Case(operator, partial(_joined, left, right, hint), terms))
+    return cases
+
+
+def _joined(left: DataFrame, right: DataFrame, hint: str) -> DataFrame:
+    return left.join(right.hint(hint), "k")
+
+
+def measure_join(
+    tables: Tables, build: int, stream: int, columns: int, runs: int
+) -> tuple[Row, list[Measured]]:
+    """Measure one join with every operator, and what the model says of it."""
+    name = f"{build:,} x {stream:,} rows, {columns} columns"
+    cases = join_cases(tables, build, stream, columns, 1)
+    model = costs(
+        tables.read(stream, build, columns).join(tables.read(build, build, columns, "q"), "k")
+    )
+    seconds = {
+        case.name: statistics.median(s) for case, s in zip(cases, timed(cases, runs), strict=True)
+    }
+    known = {operator: model[operator] for operator in HINTS if operator in model}
     pick = min(known, key=lambda operator: known[operator])
-    return {
-        "name": shape.name,
-        "measured_s": times,
-        "model_s": model,
+    row = {
+        "name": name,
+        "ratio": seconds[pick] / min(seconds.values()),
         "pick": pick,
-        "fastest": min(medians, key=lambda operator: medians[operator]),
-        "regret": medians[pick] / min(medians.values()),
+        "fastest": min(seconds, key=lambda operator: seconds[operator]),
+        "measured_s": seconds,
+        "model_s": known,
+        "equation_s": joincost.costs(HINTS, Side(build, columns), Side(stream, columns), SLOTS),
+    }
+    return row, [Measured(f"{name}, {c.name}", c.terms, seconds[c.name]) for c in cases]
+
+
+def step_cases(tables: Tables, rows: int, columns: int) -> list[Case]:
+    """Make the single steps on one table."""
+    key = tables.read(rows, rows, columns)
+    side, two = Side(rows, columns), Side(rows, columns, single_key=False)
+    scanned = shared(step("scan", side), SLOTS) + paid(querySeconds=1e6)
+    shuffled = scanned + shared(step("shuffle", side), SLOTS) + paid(stageSeconds=1e6)
+
+    def partitioned() -> DataFrame:
+        return key.repartition(PARTITIONS, "k")
+
+    def twice() -> DataFrame:
+        once = partitioned()
+        return once.union(once)
+
+    def grouped(groups: int) -> Case:
+        table = tables.read(rows, groups, columns).repartition(PARTITIONS, "k")
+        miss = paid(groupMissNs=rows) if groups == MANY else paid()
+        terms = shuffled + shared(paid(buildNs=rows) + miss, SLOTS)
+        name = f"group {rows:,} rows to {groups:,}, {columns} columns"
+        return Case(name, lambda: table.groupBy("k").count(), terms)
+
+    where = f"{rows:,} rows, {columns} columns"
+    cases = [
+        Case(f"scan {where}", lambda: key, scanned),
+        Case(f"shuffle {where}", partitioned, shuffled),
+        Case(f"read again {where}", twice, shuffled + shared(step("read", side), SLOTS)),
+        Case(
+            f"sort by one number {where}",
+            lambda: partitioned().sortWithinPartitions("k"),
+            shuffled + shared(joincost.sort(side, SLOTS), SLOTS),
+        ),
+        Case(
+            f"sort by two columns {where}",
+            lambda: partitioned().sortWithinPartitions("k", "p0"),
+            shuffled + shared(joincost.sort(two, SLOTS), SLOTS),
+        ),
+    ]
+    return cases + ([grouped(groups) for groups in (FEW, MANY)] if columns == 1 else [])
+
+
+def summarise(rows: list[Row], cases: list[Measured]) -> Row:
+    """Sum the regrets up, fit the constants, and compare our equations with the model."""
+    picked = sum(row["measured_s"][row["pick"]] for row in rows)
+    fastest = sum(row["measured_s"][row["fastest"]] for row in rows)
+    worst = max(rows, key=lambda row: float(row["ratio"]))
+    drift = [
+        abs(row["equation_s"][operator] / cost - 1)
+        for row in rows
+        for operator, cost in row["model_s"].items()
+    ]
+    return {
+        "total_ratio": picked / fastest,
+        "geomean_ratio": geometric_mean([row["ratio"] for row in rows]),
+        "worst": {"name": worst["name"], "ratio": worst["ratio"]},
+        "equations_off_by": statistics.median(drift),
+        **joincost.calibrate(cases),
     }
 
 
-def main() -> None:
-    """Measure all shapes, print a table, and write ``benchmarks/results/operators.json``."""
-    parser = argparse.ArgumentParser(description="Join operators: measured times and model costs.")
-    parser.add_argument("--runs", type=int, default=2)
-    parser.add_argument("--memory", default="8g")
-    options = parser.parse_args()
-    # All operators are to be costed, whatever their memory.
-    limits = {
-        "spark.selinger.join.broadcastMaxBytes": "4g",
-        "spark.selinger.join.broadcastTotalShare": "1.0",
-        "spark.selinger.join.hashMemoryShare": "1.0",
-    }
-    spark = micro.session(options.memory, limits)
-    version = spark.version
+def measure(spark: SparkSession, folder: Path, runs: int, share: float) -> tuple[list[Row], Row]:
+    """Measure all joins and steps, with this share of their rows."""
+    tables = Tables(spark, folder)
+    rows: list[Row] = []
+    measured: list[Measured] = []
+    small = [(int(rows * share), columns) for rows, columns in STEPS]
+    multiplied = [(int(rows * share) // 4, int(rows * share), columns) for rows, columns in STEPS]
+    with Progress(len(JOINS) + len(small) + len(multiplied)) as progress:
+        for build, stream, columns in JOINS:
+            row, found = measure_join(
+                tables, int(build * share), int(stream * share), columns, runs
+            )
+            rows.append(row)
+            measured += found
+            progress.step(f"{row['name']}: picks {row['pick']}, fastest {row['fastest']}")
+        groups = [step_cases(tables, count, columns) for count, columns in small]
+        groups += [join_cases(tables, *sizes, pairs=PAIRS) for sizes in multiplied]
+        for cases in groups:
+            for case, seconds in zip(cases, timed(cases, runs), strict=True):
+                measured.append(Measured(case.name, case.terms, statistics.median(seconds)))
+            progress.step(f"{cases[0].name} and {len(cases) - 1} more")
+    return rows, summarise(rows, measured)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print the tables, and write ``benchmarks/results/operators.json``."""
+    made = commands.parser("operators", __doc__)
+    made.add_argument("--runs", type=int, default=2)
+    made.add_argument("--memory", default="8g")
+    made.add_argument("--share", type=float, default=1.0, help="of the rows, for a quick look")
+    options = commands.parse(made, arguments)
+    spark = local.session(options.memory, CONF)
     folder = Path(tempfile.mkdtemp(prefix="selinger-operators-"))
     try:
-        rows = []
-        for shape in SHAPES:
-            row = measure(spark, folder, shape, options.runs)
-            rows.append(row)
-            print(f"{row['name']}: picks {row['pick']}, fastest {row['fastest']}", flush=True)
+        rows, summary = measure(spark, folder, options.runs, options.share)
     finally:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
-    regrets = [float(str(row["regret"])) for row in rows]
-    summary = {"geomean_regret": geometric_mean(regrets), "worst_regret": max(regrets)}
-    micro.write("operators", version, f"generated, {len(SHAPES)} shapes", rows, summary)
-    print(table(rows))
-    print(", ".join(f"{name} {value:.2f}" for name, value in summary.items() if value))
-
-
-def table(rows: list[dict[str, object]]) -> str:
-    """
-    Lay out the results.
-
-    Parameters
-    ----------
-    rows : list of dict
-        Rows as :func:`measure` gives them.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> table([])  # doctest: +SKIP
-    """
     lines = []
     for row in rows:
-        measured, model = row["measured_s"], row["model_s"]
-        assert isinstance(measured, dict)
-        assert isinstance(model, dict)
-        cells = [str(row["name"])]
-        for operator in HINTS:
-            cost = f"{model[operator]:.2f}" if operator in model else "-"
-            cells.append(f"{statistics.median(measured[operator]):.2f} / {cost}")
-        lines.append([*cells, str(row["pick"]), f"{float(str(row['regret'])):.2f}"])
-    return render(["measured / model, s", *HINTS, "pick", "regret"], lines)
+        pairs = [(row["measured_s"][one], row["model_s"].get(one)) for one in HINTS]
+        times = [f"{seconds:.2f} / {number(cost)}" for seconds, cost in pairs]
+        lines.append([row["name"], *times, row["pick"], number(row["ratio"])])
+    print(render(["measured / model, s", *HINTS, "pick", "regret"], lines))
+    print(f"\nregret: total {summary['total_ratio']:.2f}, worst {summary['worst']['ratio']:.2f}\n")
+    lines = [
+        [name, f"{known['code']:g}", number(known["fitted"], 1)]
+        for name, known in summary["constants"].items()
+    ]
+    print(render(["constant of JoinCost, ns or ms", "in the code", "fitted"], lines))
+    fit = summary["fit"]
+    print(f"fit: {fit['cases']} times, median error {fit['median_error']:.0%}")
+    if summary["equations_off_by"] > 0.05:
+        print("The equations in benchmarks/runner/joincost.py are no longer those of JoinCost.")
+    partial = "" if options.share == 1.0 else f"only {options.share:g} of the rows"
+    config = {"runs": options.runs, "memory": options.memory}
+    commands.finish(record("operators", options.command, config, rows, summary, partial), options)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

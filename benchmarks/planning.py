@@ -11,26 +11,17 @@ rule's own model: of the order found, up to 30 relations of the greedy order, an
 best of all orders, where these can be tried.
 """
 
-from __future__ import annotations
-
 import argparse
-import json
-import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyspark
-
-from benchmarks.estimates import test_jar
-from benchmarks.paths import RESULTS
-from benchmarks.profiles import public_text
-from benchmarks.progress import end_cleanly
-from benchmarks.qerror import percentile
-from benchmarks.setting import commit, machine, versions
+from benchmarks import commands
+from benchmarks.reporting.figures import percentile
+from benchmarks.reporting.results import record
+from benchmarks.reporting.table import render
+from benchmarks.sessions.local import submit, test_jar
 
 MAIN = "io.selinger.bench.PlanningBench"
 SHAPES = ("chain", "cycle", "star", "clique", "snowflake", "tree", "shared")
@@ -40,23 +31,8 @@ Row = dict[str, Any]
 
 
 def parser() -> argparse.ArgumentParser:
-    """
-    Make the parser of the command line.
-
-    Returns
-    -------
-    argparse.ArgumentParser
-
-    Examples
-    --------
-    >>> parser().parse_args([]).seeds
-    5
-    """
-    made = argparse.ArgumentParser(
-        prog="python -m benchmarks.planning",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    """Make the parser of the command line."""
+    made = commands.parser("planning", __doc__)
     add = made.add_argument
     add("--sizes", default=",".join(map(str, SIZES)), help="numbers of relations")
     add("--shapes", default=",".join(SHAPES), help="forms of the joins")
@@ -68,75 +44,8 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def ask_spark(request: Row, jar: Path, memory: str) -> list[Row]:
-    """
-    Plan in a session of Spark.
-
-    Parameters
-    ----------
-    request : dict
-        ``shapes``, ``sizes``, ``seeds``, ``warmups``, ``exhaustivePairs``.
-    jar : pathlib.Path
-        The jar with the class that does it.
-    memory : str
-        Heap of the session.
-
-    Returns
-    -------
-    list of dict
-        One a query.
-
-    Raises
-    ------
-    subprocess.CalledProcessError
-        The session failed; its messages are on standard error.
-
-    Examples
-    --------
-    >>> ask_spark({"shapes": ["star"], "sizes": [5]}, Path("tests.jar"), "2g")  # doctest: +SKIP
-    []
-    """
-    from selinger.install import jar_path
-
-    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    conf = ["--conf", "spark.log.level=ERROR", "--conf", "spark.ui.enabled=false"]
-    with tempfile.TemporaryDirectory(prefix="planning-") as temp:
-        asked, answered = Path(temp, "request.json"), Path(temp, "answer.jsonl")
-        asked.write_text(json.dumps({**request, "out": str(answered)}), encoding="utf-8")
-        command = [str(submit), "--class", MAIN, "--master", "local[1]", "--driver-memory", memory]
-        subprocess.run(
-            [*command, *conf, "--jars", jar_path(), str(jar), str(asked)],
-            check=True,
-            cwd=temp,
-            env={**os.environ, "SPARK_LOCAL_DIRS": temp, "SPARK_LOCAL_IP": "127.0.0.1"},
-        )
-        return [json.loads(line) for line in answered.read_text(encoding="utf-8").splitlines()]
-
-
 def summarise(rows: Sequence[Row]) -> Row:
-    """
-    Summarise the queries.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        One a query.
-
-    Returns
-    -------
-    dict
-        ``p95_ms_<relations>`` of each size, ``max_cost_over_optimum`` up to 18 relations, the same
-        of each form (``max_cost_over_optimum_<form>``),
-        ``max_cost_over_greedy``, ``max_cost_over_written``, ``max_allocated_mb``; None where there
-        was nothing to compare with.
-
-    Examples
-    --------
-    >>> row = {"shape": "star", "relations": 20, "ms": 3.0, "allocated_mb": 1.5}
-    >>> made = summarise([{**row, "cost": 2.0, "greedy": 4.0, "written": 2.0}])
-    >>> made["p95_ms_20"], made["max_cost_over_greedy"], made["max_cost_over_optimum"]
-    (3.0, 0.5, None)
-    """
+    """Summarise the queries."""
 
     def worst(other: str, form: str | None = None) -> float | None:
         asked = [row for row in rows if row.get(other) and form in (None, row["shape"])]
@@ -157,26 +66,9 @@ def summarise(rows: Sequence[Row]) -> Row:
 
 
 def planning_table(rows: Sequence[Row]) -> str:
-    """
-    Show the 95th percentile of each form and size, in milliseconds.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        One a query.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> print(planning_table([{"shape": "star", "relations": 5, "ms": 1.25}]))
-    relations  star
-            5   1.2
-    """
+    """Show the 95th percentile of each form and size, in milliseconds."""
     shapes = list(dict.fromkeys(row["shape"] for row in rows))
-    lines = [["relations", *shapes]]
+    lines = []
     for n in sorted({row["relations"] for row in rows}):
         found = (
             percentile(
@@ -185,34 +77,12 @@ def planning_table(rows: Sequence[Row]) -> str:
             for shape in shapes
         )
         lines.append([str(n), *("" if ms is None else f"{ms:.1f}" for ms in found)])
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        for line in lines
-    )
+    return render(["relations", *shapes], lines, left=())
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """
-    Command line: print a table and write ``benchmarks/results/planning.json``.
-
-    Parameters
-    ----------
-    arguments : list of str or None
-        Arguments, by default the process's.
-
-    Returns
-    -------
-    int
-        0, or 1 if an order costs more than the greedy one or the one written.
-
-    Examples
-    --------
-    >>> main(["--sizes", "5", "--seeds", "1"])  # doctest: +SKIP
-    0
-    """
-    options = parser().parse_args(arguments)
-    end_cleanly()
+    """Print a table and write ``benchmarks/results/planning.json``."""
+    options = commands.parse(parser(), arguments)
     request = {
         "shapes": options.shapes.split(","),
         "sizes": [int(size) for size in options.sizes.split(",")],
@@ -220,23 +90,18 @@ def main(arguments: list[str] | None = None) -> int:
         "warmups": options.warmups,
         "exhaustivePairs": options.pairs,
     }
-    rows = ask_spark(request, options.jar, options.memory)
-    results: Row = {
-        "benchmark": "planning",
-        "commit": commit(),
-        "spark": versions()["spark"],
-        "config": {**request, "memory": options.memory, "machine": machine()},
-        "rows": rows,
-        "summary": summarise(rows),
-    }
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    out = RESULTS / "planning.json"
-    out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    conf = {"spark.master": "local[1]", "spark.ui.enabled": "false"}
+    rows = submit(MAIN, request, options.jar, options.memory, conf)
+    summary = summarise(rows)
+    whole = set(SHAPES) <= set(request["shapes"]) and set(SIZES) <= set(request["sizes"])
+    partial = "" if whole else "not all forms and sizes"
+    config = {**request, "memory": options.memory}
     print(f"95th percentile of the time to find an order, in ms\n\n{planning_table(rows)}\n")
-    for name, value in results["summary"].items():
+    for name, value in summary.items():
         print(f"{name}: {value}")
-    print(f"\nwritten to {public_text(str(out))}")
-    compared = (results["summary"][f"max_cost_over_{other}"] for other in ("greedy", "written"))
+    results = record("planning", options.command, config, rows, summary, partial)
+    commands.finish(results, options)
+    compared = (summary[f"max_cost_over_{other}"] for other in ("greedy", "written"))
     return int(any(ratio is not None and ratio > 1.0 + 1e-9 for ratio in compared))
 
 

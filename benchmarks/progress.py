@@ -14,44 +14,13 @@ from tqdm import tqdm
 
 
 def say(text: str) -> None:
-    """
-    Write one line of progress to standard error.
-
-    Parameters
-    ----------
-    text : str
-        The line.
-
-    Examples
-    --------
-    >>> say("store_sales")
-    """
+    """Write one line of progress to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager
 def heartbeat(what: str, folder: Path, seconds: float = 20.0) -> Iterator[None]:
-    """
-    Report elapsed time and bytes written while something long has no progress of its own.
-
-    Parameters
-    ----------
-    what : str
-        What is being done.
-    folder : pathlib.Path
-        Folder whose size is shown.
-    seconds : float
-        Time between lines.
-
-    Yields
-    ------
-    None
-
-    Examples
-    --------
-    >>> with heartbeat("sleeping", Path(".")):
-    ...     pass
-    """
+    """Report elapsed time and bytes written while something long has no progress of its own."""
     done = threading.Event()
     start = time.monotonic()
 
@@ -70,13 +39,7 @@ def heartbeat(what: str, folder: Path, seconds: float = 20.0) -> Iterator[None]:
 
 
 def end_cleanly() -> None:
-    """
-    Make a termination signal end the process as an error does, so that what it started ends too.
-
-    Examples
-    --------
-    >>> end_cleanly()
-    """
+    """Make a termination signal end the process as an error does, with what it started."""
 
     def end(number: int, frame: object) -> None:
         del frame
@@ -85,43 +48,8 @@ def end_cleanly() -> None:
     signal.signal(signal.SIGTERM, end)
 
 
-def clock(seconds: float) -> str:
-    """
-    Write a duration.
-
-    Parameters
-    ----------
-    seconds : float
-        How long.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> clock(75), clock(3675)
-    ('1:15', '1:01:15')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
 class Progress:
-    """
-    Steps done, time taken, time left.
-
-    Parameters
-    ----------
-    total : int
-        Steps in all.
-
-    Examples
-    --------
-    >>> with Progress(1) as progress:
-    ...     progress.step("q01")
-    """
+    """Steps done, time taken, time left."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -138,14 +66,7 @@ class Progress:
             self.bar.close()
 
     def step(self, text: str) -> None:
-        """
-        Finish one step.
-
-        Parameters
-        ----------
-        text : str
-            What was done, and how it went.
-        """
+        """Finish one step."""
         self.done += 1
         if self.bar is not None:
             self.bar.write(text, file=sys.stderr)
@@ -153,4 +74,5 @@ class Progress:
             return
         elapsed = time.monotonic() - self.start
         left = elapsed / self.done * (self.total - self.done)
-        say(f"[{self.done}/{self.total} {clock(elapsed)} left {clock(left)}] {text}")
+        taken, rest = (tqdm.format_interval(seconds) for seconds in (elapsed, left))
+        say(f"[{self.done}/{self.total} {taken} left {rest}] {text}")

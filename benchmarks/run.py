@@ -2,9 +2,10 @@
 Measure the queries of a suite on several kinds of session in turn, and compare their answers.
 
     python -m benchmarks.run --suite tpcds --sf 10 --queries all --runs 3 --profiles stock,selinger
-"""
 
-from __future__ import annotations
+Every query is kept as soon as it is measured. The same command goes on with a run that was killed;
+`python -m benchmarks.publish tpcds-sf10` publishes one that is complete.
+"""
 
 import argparse
 import sys
@@ -13,42 +14,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.client import Client
-from benchmarks.data import make
-from benchmarks.duck import SUITES
-from benchmarks.kept import read_marker
-from benchmarks.measure import Bench
-from benchmarks.profiles import NAMES, Profile, make_profile
-from benchmarks.progress import Progress, end_cleanly, say
-from benchmarks.queries import Query, choose, load_queries
-from benchmarks.results import line, output_path, state_path, write_results
-from benchmarks.setting import commit, machine, versions
-from benchmarks.state import State, configuration_key
-from benchmarks.table import results_table
-from benchmarks.yardstick import Yardstick
+from benchmarks import commands
+from benchmarks.datasets.generate import make, read_marker, table_folders
+from benchmarks.datasets.queries import Query, choose, load_queries
+from benchmarks.paths import RESULTS, public_text, scale_text
+from benchmarks.progress import Progress, say
+from benchmarks.reporting.page import write_report
+from benchmarks.reporting.results import of_run, record, save
+from benchmarks.reporting.state import State, configuration_key, open_state, state_path
+from benchmarks.reporting.table import progress_line, results_table
+from benchmarks.runner.measure import Bench
+from benchmarks.runner.yardstick import Yardstick
+from benchmarks.sessions.client import Client
+from benchmarks.sessions.profiles import NAMES, Profile, make_profile
 
 
-def parser() -> argparse.ArgumentParser:
-    """
-    Make the parser of the command line.
-
-    Returns
-    -------
-    argparse.ArgumentParser
-
-    Examples
-    --------
-    >>> parser().parse_args([]).runs
-    3
-    """
-    made = argparse.ArgumentParser(
-        prog="python -m benchmarks.run",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def parser(name: str = "run", description: str | None = __doc__) -> argparse.ArgumentParser:
+    """Make the parser of the command line."""
+    made = commands.parser(name, description)
+    commands.add_data(made)
     add = made.add_argument
-    add("--suite", choices=SUITES, default="tpcds")
-    add("--sf", type=float, default=1.0, help="scale factor; data is made if it is not there")
     add("--queries", default="all", help="all, or q01,q05,q20-q29")
     add("--runs", type=int, default=3, help="measured runs of every query and profile")
     add("--warmup", type=int, default=0, help="discarded runs before them")
@@ -66,37 +51,20 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def configuration(options: argparse.Namespace, profiles: Sequence[Profile]) -> dict[str, Any]:
-    """
-    State everything that makes measurements comparable.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        The command line.
-    profiles : sequence of Profile
-        What is measured.
-
-    Returns
-    -------
-    dict
-
-    Examples
-    --------
-    >>> configuration(parser().parse_args([]), [make_profile("stock")])["runs"]
-    3
-    """
+def configuration(
+    options: argparse.Namespace, profiles: Sequence[Profile], data: dict[str, Any]
+) -> dict[str, Any]:
+    """State everything that makes measurements comparable."""
     return {
-        "commit": commit(),
-        **versions(),
         "suite": options.suite,
         "scale": options.sf,
+        "suite_queries": len(load_queries(options.suite)),
         "runs": options.runs,
         "warmup": options.warmup,
         "settle": options.settle,
         "planning_runs": options.planning_runs,
         "timeout_s": options.timeout,
-        "machine": machine(),
+        "data": data,
         "profiles": {
             profile.name: {"conf": profile.public_conf(), "jar_sha256": profile.jar_hash()}
             for profile in profiles
@@ -105,20 +73,7 @@ def configuration(options: argparse.Namespace, profiles: Sequence[Profile]) -> d
 
 
 def measure_all(bench: Bench, queries: Sequence[Query], state: State, settle: int) -> None:
-    """
-    Measure the queries that the state does not have yet.
-
-    Parameters
-    ----------
-    bench : Bench
-        What measures.
-    queries : sequence of Query
-        All that are wanted.
-    state : State
-        What is known; every query is added when it is done.
-    settle : int
-        Queries that are run before, unmeasured.
-    """
+    """Measure the queries that the state does not have yet."""
     left = [query for query in queries if query.name not in state.entries]
     settle_in(bench, left, settle)
     if len(left) < len(queries):
@@ -127,22 +82,11 @@ def measure_all(bench: Bench, queries: Sequence[Query], state: State, settle: in
         for query in left:
             entry = bench.measure(query, queries.index(query))
             state.put(query.name, entry)
-            progress.step(line(entry["row"], list(bench.clients)))
+            progress.step(progress_line(entry["row"], list(bench.clients)))
 
 
 def settle_in(bench: Bench, queries: Sequence[Query], number: int) -> None:
-    """
-    Run some queries, evenly spread over all, on every side without measuring them.
-
-    Parameters
-    ----------
-    bench : Bench
-        What measures.
-    queries : sequence of Query
-        What is left to measure.
-    number : int
-        How many to run at most.
-    """
+    """Run some queries, evenly spread over all, on every side without measuring them."""
     step = max(1, len(queries) // number) if number else 0
     chosen = queries[::step][:number] if step else []
     if not chosen:
@@ -157,22 +101,7 @@ def settle_in(bench: Bench, queries: Sequence[Query], number: int) -> None:
 def measure_again(
     bench: Bench, queries: Sequence[Query], state: State, above: float, runs: int
 ) -> None:
-    """
-    Measure the queries with a bad ratio again, once.
-
-    Parameters
-    ----------
-    bench : Bench
-        What measures.
-    queries : sequence of Query
-        All that are wanted.
-    state : State
-        What is known.
-    above : float
-        Ratio from which on a query is measured again.
-    runs : int
-        Runs of it.
-    """
+    """Measure the queries with a bad ratio again, once."""
     bad = [
         query
         for query in queries
@@ -183,43 +112,37 @@ def measure_again(
         return
     say(f"measuring {len(bad)} queries with a ratio above {above} again")
     with Progress(len(bad)) as progress:
-        for number_, query in enumerate(bad):
+        for turn, query in enumerate(bad):
             entry = state.entries[query.name]
-            row = bench.remeasure(query, entry["row"], number_, runs)
+            row = bench.remeasure(query, entry["row"], turn, runs)
             state.put(query.name, {**entry, "row": row})
-            progress.step(line(row, list(bench.clients)))
+            progress.step(progress_line(row, list(bench.clients)))
+
+
+def output_path(options: argparse.Namespace) -> Path:
+    """Find where the results go."""
+    name = f"{options.suite}-sf{scale_text(options.sf)}.json"
+    return (options.out or RESULTS / name).resolve()
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """
-    Run a benchmark and write its results.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        As `parser` gives them.
-
-    Returns
-    -------
-    dict
-        What is written to ``options.out``; the plans and decisions are in the state file beside it.
-
-    Examples
-    --------
-    >>> run(parser().parse_args(["--sf", "0.01", "--queries", "q03"]))["summary"]  # doctest: +SKIP
-    """
+    """Run a benchmark and write its results."""
     folder = make(options.suite, options.sf)
     queries = choose(load_queries(options.suite), options.queries)
-    names = options.profiles.split(",")
-    profiles = [make_profile(name, options.memory, options.cores) for name in names]
-    out = output_path(options.suite, options.sf, options.out)
-    settings = configuration(options, profiles)
-    settings["data"] = read_marker(folder)
-    state = State(state_path(out), configuration_key(settings), fresh=options.fresh)
-    tables = {path.name.removesuffix(".parquet"): str(path) for path in folder.glob("*.parquet")}
+    profiles = [
+        make_profile(name, options.memory, options.cores) for name in options.profiles.split(",")
+    ]
+    out = output_path(options)
+    config = configuration(options, profiles, read_marker(folder))
+    about = record(out.stem, options.command, config, [], {})
+    # The jar says what is measured, not the commit: a commit of documentation changes nothing.
+    compared = (config, about["spark"], about["duckdb"], about["machine"])
+    head = {"key": configuration_key({"compared": compared}), "record": about}
+    state = open_state(state_path(out), head, fresh=options.fresh)
     with tempfile.TemporaryDirectory(prefix="benchmark-") as temp:
         work = Path(temp)
         yardstick = Yardstick(folder, options.cores, options.duckdb_memory, work / "duckdb")
+        tables = table_folders(folder)
         clients = {
             profile.name: Client(profile.with_copied_jars(work), tables, folder / "_analyzed", work)
             for profile in profiles
@@ -235,39 +158,25 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         )
         try:
             measure_all(bench, queries, state, options.settle)
-            if options.remeasure and len(names) > 1:
+            if options.remeasure and len(profiles) > 1:
                 measure_again(bench, queries, state, options.remeasure, options.remeasure_runs)
         finally:
             for client in clients.values():
                 client.kill()
             yardstick.close()
-    return write_results(out, settings, [state.entries[query.name]["row"] for query in queries])
+    results = of_run(state, [query.name for query in queries])
+    write_report(save(results, out))
+    return results
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """
-    Command line.
-
-    Parameters
-    ----------
-    arguments : list of str or None
-        Arguments, by default the process's.
-
-    Returns
-    -------
-    int
-        0 if every query ran everywhere and all answers agree, else 1.
-
-    Examples
-    --------
-    >>> main(["--sf", "0.01", "--profiles", "stock", "--queries", "q03"])  # doctest: +SKIP
-    0
-    """
-    options = parser().parse_args(arguments)
-    end_cleanly()
+    """Command line."""
+    options = commands.parse(parser(), arguments)
     results = run(options)
     print(results_table(results["rows"], results["summary"], options.profiles.split(",")))
-    print(f"\nwritten to {output_path(options.suite, options.sf, options.out)}")
+    print(f"\nwritten to {public_text(str(output_path(options)))}, plans beside it in a page")
+    if options.publish:
+        commands.publish_all([results])
     return 0 if results["summary"]["equal"] else 1
 
 

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from itertools import repeat
 from typing import Any
 
 #: What a row is without its floating-point numbers, and those numbers.
@@ -21,6 +22,7 @@ def differences(
     right: Iterable[Sequence[Any]],
     *,
     tolerance: float = 1e-9,
+    margins: Sequence[float] = (),
     at_most: int = 5,
 ) -> tuple[list[Sequence[Any]], list[Sequence[Any]]]:
     """Find the rows that one answer has and the other lacks.
@@ -36,6 +38,9 @@ def differences(
         The rows.
     tolerance : float
         Relative tolerance for floating-point numbers.
+    margins : sequence of float
+        Absolute tolerance of each column, for the floating-point numbers that stand in it; none
+        by default.
     at_most : int
         How many rows to give for each side.
 
@@ -58,9 +63,10 @@ def differences(
             groups[shape][side].append((floats, row))
     only_left: list[Sequence[Any]] = []
     only_right: list[Sequence[Any]] = []
-    for ours, theirs in groups.values():
+    for shape, (ours, theirs) in groups.items():
+        close = _Close(tolerance, _margins_of(shape, margins))
         for entries, out in zip(
-            _unmatched(ours, theirs, tolerance), (only_left, only_right), strict=True
+            _unmatched(ours, theirs, close), (only_left, only_right), strict=True
         ):
             out.extend(row for _, row in entries[: max(at_most - len(out), 0)])
     return only_left, only_right
@@ -85,6 +91,32 @@ def decompose(value: Any) -> Parts:
 
 
 _Entry = tuple[tuple[float, ...], Sequence[Any]]
+
+
+class _Close:
+    """Whether the floats of two rows agree, within a relative tolerance or absolute margins."""
+
+    def __init__(self, tolerance: float, margins: Sequence[float]) -> None:
+        self.tolerance = tolerance
+        self.margins = margins
+
+    def __call__(self, left: Sequence[float], right: Sequence[float]) -> bool:
+        margins = self.margins or repeat(0.0)
+        return len(left) == len(right) and all(
+            math.isclose(a, b, rel_tol=self.tolerance, abs_tol=margin)
+            for a, b, margin in zip(left, right, margins, strict=False)
+        )
+
+    def around(self, first: float) -> float:
+        """Bound how far a first float may be from one that agrees with it."""
+        return 2 * max(abs(first) * self.tolerance, self.margins[0] if self.margins else 0.0)
+
+
+def _margins_of(shape: Hashable, margins: Sequence[float]) -> list[float]:
+    """Keep the margins of the columns that hold a float in rows of this shape."""
+    if not margins or not isinstance(shape, tuple):
+        return []
+    return [margin for margin, kind in zip(margins, shape[1:], strict=True) if kind == (_FLOAT,)]
 
 
 def _map_parts(value: Mapping[Any, Any]) -> Parts:
@@ -112,7 +144,7 @@ def _exact(value: Any) -> Hashable:
 
 
 def _unmatched(
-    left: list[_Entry], right: list[_Entry], tolerance: float
+    left: list[_Entry], right: list[_Entry], close: _Close
 ) -> tuple[list[_Entry], list[_Entry]]:
     """Pair rows that differ in nothing but their floats, and give those left over."""
     floats = (left or right)[0][0]
@@ -121,10 +153,10 @@ def _unmatched(
     left, right = _without(left, right), _without(right, left)
     left, right = sorted(left, key=_floats), sorted(right, key=_floats)
     if len(left) == len(right) and all(
-        _close(a, b, tolerance) for (a, _), (b, _) in zip(left, right, strict=True)
+        close(a, b) for (a, _), (b, _) in zip(left, right, strict=True)
     ):
         return [], []
-    return _best_pairing(left, right, tolerance)
+    return _best_pairing(left, right, close)
 
 
 def _without(entries: list[_Entry], others: list[_Entry]) -> list[_Entry]:
@@ -140,7 +172,7 @@ def _without(entries: list[_Entry], others: list[_Entry]) -> list[_Entry]:
 
 
 def _best_pairing(
-    left: list[_Entry], right: list[_Entry], tolerance: float
+    left: list[_Entry], right: list[_Entry], close: _Close
 ) -> tuple[list[_Entry], list[_Entry]]:
     """Pair as many rows as can be: a maximum matching by augmenting paths.
 
@@ -148,7 +180,7 @@ def _best_pairing(
     on the other one sort differently and yet are the same answer.
     """
     firsts = [floats[0] for floats, _ in right]
-    choices = [_candidates(floats, firsts, right, tolerance) for floats, _ in left]
+    choices = [_candidates(floats, firsts, right, close) for floats, _ in left]
     owner: dict[int, int] = {}
     mate: dict[int, int] = {}
     for start in range(len(left)):
@@ -189,24 +221,18 @@ def _flip(
 
 
 def _candidates(
-    floats: tuple[float, ...], firsts: list[float], right: list[_Entry], tolerance: float
+    floats: tuple[float, ...], firsts: list[float], right: list[_Entry], close: _Close
 ) -> list[int]:
-    margin = abs(floats[0]) * tolerance * 2
+    margin = close.around(floats[0])
     found = []
     for i in range(bisect_left(firsts, floats[0] - margin), len(firsts)):
         if firsts[i] > floats[0] + margin:
             break
-        if _close(floats, right[i][0], tolerance):
+        if close(floats, right[i][0]):
             found.append(i)
             if len(found) == _MOST_CANDIDATES:
                 break
     return found
-
-
-def _close(left: tuple[float, ...], right: tuple[float, ...], tolerance: float) -> bool:
-    return len(left) == len(right) and all(
-        math.isclose(a, b, rel_tol=tolerance, abs_tol=0.0) for a, b in zip(left, right, strict=True)
-    )
 
 
 def _floats(entry: _Entry) -> tuple[float, ...]:

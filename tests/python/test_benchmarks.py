@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 import sys
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -10,30 +12,40 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from benchmarks import skewed
-from benchmarks.chart import ratio_chart
-from benchmarks.client import Client
-from benchmarks.compare import OTHER_ENGINE, SAME_ENGINE, compare_rows, same_keys
-from benchmarks.data import slices
-from benchmarks.decisions import read_decisions
+from benchmarks import analyze, footers, operators, plancost, planning
+from benchmarks.datasets import skewed
+from benchmarks.datasets.generate import slices
+from benchmarks.datasets.queries import choose, load_queries, to_spark, tokens, without_limit
 from benchmarks.demo import change_table
-from benchmarks.figures import rate, ratio_spread, summarise
-from benchmarks.judge import Answer, judge, sum_up_answers
-from benchmarks.jvm import operator_counts, wanted_metrics
-from benchmarks.plancost import added, quantile
+from benchmarks.estimates.qerror import estimates_table
+from benchmarks.estimates.qerror import summarise as summarise_estimates
+from benchmarks.paths import ROOT, public_text
+from benchmarks.plancost import added
 from benchmarks.plancost import summarise as summarise_plan_cost
 from benchmarks.planning import planning_table
 from benchmarks.planning import summarise as summarise_planning
-from benchmarks.plantext import operator_change, read_plan, side_by_side
-from benchmarks.profiles import COMMON, make_profile, public_text
-from benchmarks.qerror import estimates_table, percentile, q_error
-from benchmarks.qerror import summarise as summarise_estimates
-from benchmarks.queries import choose, load_queries, to_spark, tokens, without_limit
-from benchmarks.report import page
-from benchmarks.state import State, configuration_key
-from benchmarks.table import results_table
-from benchmarks.ties import compare_files
-from benchmarks.yardstick import Yardstick
+from benchmarks.reporting.chart import ratio_chart
+from benchmarks.reporting.docs import PAGE
+from benchmarks.reporting.docs import page as docs_page
+from benchmarks.reporting.figures import percentile, q_error, rate, ratio_spread, summarise
+from benchmarks.reporting.page import operator_change, page
+from benchmarks.reporting.published import NotPublishable, load, publish
+from benchmarks.reporting.results import of_run
+from benchmarks.reporting.state import configuration_key, open_state, read_state
+from benchmarks.reporting.table import results_table
+from benchmarks.runner import joincost
+from benchmarks.runner.compare import (
+    OTHER_ENGINE,
+    SAME_ENGINE,
+    compare_files,
+    compare_rows,
+    same_keys,
+)
+from benchmarks.runner.judge import Answer, judge, sum_up_answers
+from benchmarks.runner.yardstick import Yardstick
+from benchmarks.sessions.client import Client
+from benchmarks.sessions.jvm import operator_counts, wanted_metrics
+from benchmarks.sessions.profiles import COMMON, make_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,7 +183,7 @@ def test_ties_are_told_from_differences(
 def test_whole_results_are_compared_part_by_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("benchmarks.ties.PART_ROWS", 10)
+    monkeypatch.setattr("benchmarks.runner.compare.PART_ROWS", 10)
     left, right, wrong = (tmp_path / f"{name}.parquet" for name in ("l", "r", "w"))
     rows = "SELECT i::INTEGER c0, (i / 3)::DOUBLE c1 FROM range(100) t(i)"
     duckdb.sql(f"COPY ({rows}) TO '{left}'")
@@ -276,8 +288,14 @@ def test_summary_has_totals_of_what_both_sides_finished() -> None:
 def test_table_shows_total_mean_best_and_worst() -> None:
     rows = sample_rows()
     text = results_table(rows, summarise(rows, ["stock", "selinger"]), ["stock", "selinger"])
-    for part in ("total", "geometric mean 1.00", "best           0.25 (q01)", "4.00 (q02)"):
-        assert part in text
+    for label, figure in (
+        ("ratio of the totals", "1.00"),
+        ("geometric mean of the ratios", "1.00"),
+        ("best ratio", "0.25 (q01)"),
+        ("worst ratio", "4.00 (q02)"),
+        ("answers, also DuckDB's", "NOT ALL EQUAL"),
+    ):
+        assert re.search(rf"^{label} +{re.escape(figure)}$", text, re.M), label
 
 
 # ---- resuming
@@ -285,24 +303,26 @@ def test_table_shows_total_mean_best_and_worst() -> None:
 
 def test_a_killed_run_goes_on_even_if_its_last_line_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    state = State(path, "key")
+    state = open_state(path, {"key": "key"})
     state.put("q01", {"row": 1})
     state.put("q01", {"row": 2})
     state.put("q02", {"row": 3})
     with path.open("a") as file:
         file.write('{"name": "q03", "ro')
-    again = State(path, "key")
+    again = open_state(path, {"key": "key"})
     assert again.entries == {"q01": {"row": 2}, "q02": {"row": 3}}
     again.put("q03", {"row": 4})
-    assert list(State(path, "key").entries) == ["q01", "q02", "q03"]
+    assert list(open_state(path, {"key": "key"}).entries) == ["q01", "q02", "q03"]
 
 
-def test_another_configuration_starts_afresh(tmp_path: Path) -> None:
+def test_another_configuration_starts_afresh_and_keeps_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    State(path, configuration_key({"commit": "a"})).put("q01", {"row": 1})
-    assert State(path, configuration_key({"commit": "b"})).entries == {}
-    State(path, "k").put("q01", {"row": 1})
-    assert State(path, "k", fresh=True).entries == {}
+    first, second = ({"key": configuration_key({"runs": runs})} for runs in (1, 2))
+    open_state(path, first).put("q01", {"row": 1})
+    assert open_state(path, second).entries == {}
+    assert read_state(tmp_path / "s.previous.jsonl").entries == {"q01": {"row": 1}}
+    open_state(path, second).put("q01", {"row": 1})
+    assert open_state(path, second, fresh=True).entries == {}
 
 
 # ---- sessions
@@ -372,47 +392,6 @@ def test_slices_cover_a_table_once() -> None:
 
 # ---- plans, decisions and the report
 
-EXPLAINED = """== Physical Plan ==
-AdaptiveSparkPlan isFinalPlan=true
-+- == Final Plan ==
-   ResultQueryStage 1
-   +- *(2) Filter (v#1L > Subquery subquery#5, [id=#9])
-      :  +- Subquery subquery#5, [id=#9]
-      :     +- AdaptiveSparkPlan isFinalPlan=true
-            +- == Final Plan ==
-               *(1) HashAggregate(keys=[], functions=[avg(v#1L)])
-            +- == Initial Plan ==
-               Exchange SinglePartition
-      +- BroadcastQueryStage 0
-         +- Exchange hashpartitioning(k#2, 16), ENSURE_REQUIREMENTS, [plan_id=7]
-+- == Initial Plan ==
-   Sort [k#2 ASC]
-"""
-
-
-def test_the_plan_that_ran_is_read_without_what_was_only_planned() -> None:
-    assert [(line.depth, line.text) for line in read_plan(EXPLAINED)] == [
-        (0, "Filter (v > Subquery subquery, [id=])"),
-        (1, "Subquery subquery, [id=]"),
-        (2, "HashAggregate(keys=[], functions=[avg(v)])"),
-        (1, "Exchange hashpartitioning(k, 16)"),
-    ]
-
-
-def test_plans_are_aligned_and_their_differences_marked() -> None:
-    before = read_plan("== Physical Plan ==\nSortMergeJoin a\n:- Sort\n:  +- Scan x\n+- Scan y\n")
-    after = read_plan("== Physical Plan ==\nShuffledHashJoin a\n:- Scan x\n+- Scan y\n")
-    shown = [
-        (ours.text if ours else None, theirs.text if theirs else None, same)
-        for ours, theirs, same in side_by_side(before, after)
-    ]
-    assert shown == [
-        ("SortMergeJoin a", "ShuffledHashJoin a", False),
-        ("Sort", None, False),
-        ("Scan x", "Scan x", True),
-        ("Scan y", "Scan y", True),
-    ]
-
 
 def test_metrics_of_a_reused_exchange_count_once() -> None:
     exchange = {
@@ -451,34 +430,33 @@ DECISION = {
 }
 
 
-def test_decisions_are_read_from_explain() -> None:
-    body = json.dumps({"selinger": "0.1.0", "decisions": [DECISION]})
-    plan, decisions = read_decisions(f"Scan\n== Extended Information (Selinger) ==\n{body}\n")
-    assert (plan, decisions) == ("Scan", [DECISION])
-    assert read_decisions("Scan") == ("Scan", [])
-
-
 def sample_results() -> tuple[dict[str, Any], dict[str, Any]]:
     rows = sample_rows()
     profile = {"conf": {"spark.master": "local[2]", "spark.driver.memory": "2g"}}
     results = {
+        "benchmark": "tpcds-sf1",
+        "command": "python -m benchmarks.run",
+        "date": "2026-01-31",
         "commit": "none",
         "spark": "4.3.0",
+        "duckdb": "1.5.5",
+        "machine": {"cores": 2, "memory_gib": 24.0},
+        "partial": "",
         "config": {
             "suite": "tpcds",
             "scale": 1.0,
-            "duckdb": "1.5.5",
             "runs": 1,
-            "machine": {"cores": 2},
             "profiles": {"stock": profile, "selinger": profile},
         },
         "rows": rows,
         "summary": summarise(rows, ["stock", "selinger"]),
     }
+    decisions = json.dumps({"selinger": "0.1.0", "mode": "on", "decisions": [DECISION] * 2})
+    section = f"== Extended Information (Selinger) ==\n{decisions}\n"
     details = {
         "q01": {
-            "stock": {"plan": "== Physical Plan ==\nSortMergeJoin\n", "decisions": []},
-            "selinger": {"plan": "== Physical Plan ==\nHashJoin\n", "decisions": [DECISION] * 2},
+            "stock": "== Physical Plan ==\nSortMergeJoin\n",
+            "selinger": f"== Physical Plan ==\nHashJoin\n{section}",
         }
     }
     return results, details
@@ -490,7 +468,8 @@ def test_report_needs_nothing_else_and_escapes_what_it_shows() -> None:
     assert "&lt;script&gt;" in html
     for outside in ("http://", "https://", "src=", "@import", "url("):
         assert outside not in html
-    assert 'class="gone"' in html
+    assert ">-SortMergeJoin</span>" in html
+    assert ">+HashJoin</span>" in html
     assert html.count('<details id="q') == 3
 
 
@@ -508,8 +487,6 @@ def test_demo_tells_what_changed_and_why() -> None:
 
 
 def test_paths_of_this_machine_stay_here() -> None:
-    from benchmarks.paths import ROOT
-
     assert public_text(f"file:{ROOT}/x") == "file:./x"
 
 
@@ -581,12 +558,6 @@ def test_planning_cost_is_the_difference_of_medians_and_its_spread_that_of_round
     assert summarise_plan_cost([]) == {"queries": 0}
 
 
-def test_quantiles_are_values_that_occurred() -> None:
-    values = [float(value) for value in range(1, 101)]
-    assert [quantile(values, share) for share in (0.01, 0.5, 0.95, 1.0)] == [1.0, 50.0, 95.0, 100.0]
-    assert quantile([7.0], 0.95) == 7.0
-
-
 # ---- planning
 
 
@@ -612,6 +583,256 @@ def test_planning_table_has_a_line_a_size_and_a_column_a_form() -> None:
     ]
     assert [line.split() for line in planning_table(rows).splitlines()] == [
         ["relations", "star", "chain"],
+        ["---------", "----", "-----"],
         ["5", "1.0"],
         ["100", "20.0"],
     ]
+
+
+# ---- published figures
+
+
+def test_the_page_of_figures_is_fresh() -> None:
+    assert PAGE.read_text(encoding="utf-8") == docs_page(), "run: make docs-benchmarks"
+
+
+def test_a_page_without_figures_says_so_and_invents_none(tmp_path: Path) -> None:
+    text = docs_page(tmp_path)
+    assert text.count("Not measured. `make bench") == 11
+    assert "{{" not in text
+
+
+def full_results() -> dict[str, Any]:
+    results, _ = sample_results()
+    for row in results["rows"]:
+        row.update(equal=True, selinger_s=row["selinger_s"] or [9.0])
+        row.update(rate(row, ["stock", "selinger"]), metrics={})
+    results["summary"] = summarise(results["rows"], ["stock", "selinger"])
+    return results
+
+
+def test_figures_are_published_from_a_full_run(tmp_path: Path) -> None:
+    assert publish(full_results(), tmp_path).name == "tpcds-sf1.json"
+    found = load("tpcds-sf1", tmp_path)
+    assert found is not None
+    assert [(row["name"], row["ratio"]) for row in found["rows"]] == [
+        ("q01", 0.25),
+        ("q02", 4.0),
+        ("q03", 1.0),
+    ]
+    assert found["summary"]["total_ratio"] == 1.0
+    assert found["machine"] == {"cores": 2, "memory_gib": 24.0}
+    assert "Few runs: 1 of each query and side. Single runs vary." in found["notes"]
+    text = docs_page(tmp_path)
+    assert "| TPC-DS, scale factor 1 | 1.00 | time with Selinger / time with stock" in text
+    assert "Measured with `python -m benchmarks.run` on 2026-01-31" in text
+
+
+def test_partial_and_wrong_results_are_not_published(tmp_path: Path) -> None:
+    for change, why in (
+        ({"partial": "3 of 99 queries"}, "not complete: 3 of 99 queries"),
+        ({"summary": {"equal": False}}, "answers differ"),
+        ({"config": {"profiles": {"analyzed": {}, "selinger": {}}}}, "does not compare"),
+    ):
+        with pytest.raises(NotPublishable, match=why):
+            publish({**full_results(), **change}, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_changed_sources_are_told(tmp_path: Path) -> None:
+    publish({**full_results(), "commit": "abc-dirty"}, tmp_path)
+    found = load("tpcds-sf1", tmp_path)
+    assert found is not None
+    assert "The sources had changes that are not in the commit." in found["notes"]
+
+
+def test_a_kept_run_has_all_queries_or_says_how_many(tmp_path: Path) -> None:
+    results = full_results()
+    config = {**results["config"], "suite_queries": 3}
+    about = {**results, "config": config, "rows": [], "summary": {}}
+    state = open_state(tmp_path / "x.state.jsonl", {"key": "k", "record": about})
+    for row in results["rows"]:
+        assert of_run(state)["partial"] == f"{len(state.entries)} of 3 queries"
+        state.put(row["name"], {"row": row})
+    assert of_run(state)["partial"] == ""
+    assert of_run(state)["summary"] == results["summary"]
+
+
+def test_estimates_are_published_query_by_query(tmp_path: Path) -> None:
+    rows = [
+        {"suite": "tpcds", "name": name, "joins": 0, "rows": 10, "stock": 40, "selinger": ours}
+        for name, ours in (("q01", 10), ("q02", 20))
+    ]
+    summary = summarise_estimates(rows, ["stock", "selinger"])
+    results = {**full_results(), "benchmark": "estimates-tpcds-sf1", "rows": rows}
+    publish({**results, "summary": summary}, tmp_path)
+    found = load("estimates-tpcds-sf1", tmp_path)
+    assert found is not None
+    assert [row["ratio"] for row in found["rows"]] == [0.25, 0.5]
+    assert found["summary"]["total_ratio"] == 0.25
+    assert "| `selinger` | 1.00 | 2.0 | - |" in docs_page(tmp_path)
+
+
+# ---- the cost model of joins
+
+
+def test_constants_are_read_from_the_source() -> None:
+    known = joincost.constants()
+    assert {"shuffleNs", "shuffleByteNs", "buildNs", "probeNs", "stageSeconds"} <= set(known)
+    assert all(value > 0 for value in known.values())
+
+
+def test_constants_are_found_again_from_times_that_they_make() -> None:
+    known = {"shuffleNs": 120.0, "shuffleByteNs": 3.0, "probeNs": 0.0, "stageSeconds": 40.0}
+    cases = []
+    for rows in (1_000_000, 3_000_000):
+        for columns in (1, 8):
+            side = joincost.Side(rows, columns)
+            terms = joincost.step("shuffle", side) + joincost.paid(stageSeconds=1e6)
+            for probed in (0, rows):
+                case = joincost.Measured("", terms + joincost.paid(probeNs=probed), 1.0)
+                cases.append(joincost.Measured("", case.terms, case.predicted(known)))
+    found = joincost.fit(cases, {})
+    assert found == pytest.approx(known, rel=1e-3, abs=1e-2)
+    assert joincost.fit(cases, {"shuffleNs": 120.0})["shuffleByteNs"] == pytest.approx(
+        3.0, rel=1e-3
+    )
+
+
+def test_no_constant_is_below_zero() -> None:
+    cases = [
+        joincost.Measured("", {"a": 1e9, "b": 1e9}, 1.0),
+        joincost.Measured("", {"a": 1e9, "b": 2e9}, 0.5),
+    ]
+    assert min(joincost.fit(cases, {}).values()) == 0.0
+
+
+# ---- rooms
+
+
+def test_rooms_use_only_those_below_them() -> None:
+    rooms = ["estimates", "runner", "reporting", "sessions", "datasets"]
+    for level, room in enumerate(rooms):
+        for path in (ROOT / "benchmarks" / room).rglob("*.py"):
+            used = re.findall(r"^from benchmarks\.?(\w*)", path.read_text(), re.M)
+            assert not set(used) & set(rooms[:level]), path
+
+
+# ---- commands, with the sessions faked
+
+
+@pytest.fixture
+def results_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("benchmarks.reporting.results.RESULTS", tmp_path)
+    return tmp_path
+
+
+def published_from(name: str, folder: Path) -> dict[str, Any]:
+    publish(json.loads((folder / f"{name}.json").read_text()), folder / "published")
+    found = load(name, folder / "published")
+    assert found is not None
+    assert name == found["benchmark"]
+    assert docs_page(folder / "published").count("Measured with `python -m benchmarks.") == 1
+    return found
+
+
+def test_planning_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def submit(_: str, request: dict[str, Any], *__: Any) -> list[dict[str, Any]]:
+        return [
+            {"shape": shape, "relations": size, "ms": 2.0, "allocated_mb": 1.0}
+            | {"cost": 2.2, "optimum": 2.0, "greedy": 2.2, "written": 3.0}
+            for shape in request["shapes"]
+            for size in request["sizes"]
+        ]
+
+    monkeypatch.setattr(planning, "submit", submit)
+    assert planning.main(["--shapes", "star"]) == 0
+    with pytest.raises(NotPublishable, match="not all forms"):
+        published_from("planning", results_in)
+    assert planning.main([]) == 0
+    found = published_from("planning", results_in)
+    assert found["rows"][0]["name"] == "chain of 5"
+    assert found["rows"][0]["ratio"] == found["summary"]["total_ratio"] == 1.1
+
+
+def test_plancost_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plancost, "make", lambda *_: results_in)
+    monkeypatch.setattr(
+        plancost, "plan_once", lambda client, *_: 10.0 if client.profile.name == "stock" else 15.0
+    )
+    monkeypatch.setattr("benchmarks.sessions.profiles.Profile.with_copied_jars", lambda one, _: one)
+    assert plancost.main(["--suite", "tpch"]) == 0
+    found = published_from("plancost-tpch-sf1", results_in)
+    assert len(found["rows"]) == 22
+    assert found["rows"][0]["ratio"] == found["summary"]["total_ratio"] == 1.5
+    assert found["summary"]["added_ms_p95"] == 5.0
+
+
+class NoSession:
+    def stop(self) -> None: ...
+
+
+def test_footers_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (results_in / "item.parquet").mkdir()
+    times = iter((8.0, 2.0))
+    monkeypatch.setattr(footers, "make", lambda *_: results_in)
+    monkeypatch.setattr("benchmarks.sessions.local.session", lambda *_: NoSession())
+    monkeypatch.setattr(
+        footers,
+        "scan_numbers",
+        lambda *_: {"time": next(times), "rows": 5, "files": 1, "samples": 3},
+    )
+    assert footers.main([]) == 0
+    assert published_from("footers-tpcds-sf1", results_in)["rows"][0]["ratio"] == 0.25
+
+
+def test_analyze_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (results_in / "item.parquet").mkdir()
+    monkeypatch.setattr(analyze, "make", lambda *_: results_in)
+    monkeypatch.setattr("benchmarks.sessions.local.session", lambda *_: NoSession())
+    monkeypatch.setattr(analyze, "stock", lambda *_: None)
+    monkeypatch.setattr(analyze, "ours", lambda *_: 7)
+    seconds = iter((1.0, 4.0, 1.0, 2.0))
+    monkeypatch.setattr(
+        analyze,
+        "timed",
+        lambda _, work: {"seconds": next(seconds), "heap_bytes": 1, "result": work()},
+    )
+    assert analyze.main(["--runs", "2"]) == 0
+    found = published_from("analyze-tpcds-sf1", results_in)
+    assert [row["ratio"] for row in found["rows"]] == [0.25, 0.5]
+    assert found["rows"][0]["name"] == "run 1"
+
+
+def test_operators_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    joins = [
+        {"name": "a", "ratio": 1.0, "pick": "SortMergeJoin", "fastest": "SortMergeJoin"}
+        | {"measured_s": dict.fromkeys(operators.HINTS, 2.0)}
+        | {"model_s": {"SortMergeJoin": 1.0}, "equation_s": dict.fromkeys(operators.HINTS, 1.0)}
+    ]
+    cases = [joincost.Measured("", joincost.step("shuffle", joincost.Side(9, 1)), 1e-6)]
+    found = operators.summarise(joins, cases)
+    assert (found["total_ratio"], found["worst"]["ratio"], found["equations_off_by"]) == (1, 1, 0)
+    assert found["constants"]["shuffleNs"]["fitted"] is not None
+    assert found["constants"]["networkByteNs"] == {"code": 1.0, "fitted": None}
+    monkeypatch.setattr("benchmarks.sessions.local.session", lambda *_: NoSession())
+    monkeypatch.setattr(operators, "measure", lambda *_: (joins, found))
+    assert operators.main([]) == 0
+    assert published_from("operators", results_in)["rows"][0]["ratio"] == 1.0
+
+
+def test_estimates_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def submit(_: str, request: dict[str, Any], *__: Any) -> list[dict[str, Any]]:
+        sub_plan = {"kind": "Filter", "joins": 0, "plan": "x", "rows": 10}
+        return [
+            {"name": name, **sub_plan, "stock": 20, "selinger": 10} for name in request["queries"]
+        ]
+
+    command = importlib.import_module("benchmarks.estimates.__main__")
+    monkeypatch.setattr(command, "RESULTS", results_in)
+    monkeypatch.setattr(command, "make", lambda *_: results_in)
+    monkeypatch.setattr(command, "submit", submit)
+    assert command.main(["--suite", "tpch"]) == 0
+    found = published_from("estimates-tpch-sf1", results_in)
+    assert [row["name"] for row in found["rows"]][21:23] == ["tpch q22", "skewed q01"]
+    assert found["rows"][0]["ratio"] == found["summary"]["total_ratio"] == 0.5

@@ -11,22 +11,131 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 import selinger
 
 from benchmarks import scale
+from benchmarks.datasets.queries import load_queries
 from benchmarks.paths import ROOT
-from benchmarks.queries import load_queries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
+    from selinger import Decision, Explanation
 
 GOLDEN = ROOT / "tests" / "golden" / "scale-decisions.json"
 QUERIES = load_queries("tpcds")
+
+FACTORS = (1, 100, 10_000)
+"""Scale factors that are planned."""
+
+CLUSTER = {
+    "spark.selinger.cluster.cores": "1000",
+    "spark.selinger.cluster.executors": "125",
+    "spark.selinger.cluster.executorMemoryBytes": "32g",
+    "spark.selinger.cluster.driverMemoryBytes": "16g",
+    "spark.sql.shuffle.partitions": "2000",
+}
+"""A cluster of a thousand cores."""
+
+# Rows of each table at these factors: TPC-DS 3.2.0, table 3-2.
+_ROWS = {
+    "call_center": (6, 30, 54),
+    "catalog_page": (11_718, 20_400, 40_000),
+    "catalog_returns": (144_067, 14_404_374, 1_440_033_112),
+    "catalog_sales": (1_441_548, 143_997_065, 14_399_964_710),
+    "customer": (100_000, 2_000_000, 65_000_000),
+    "customer_address": (50_000, 1_000_000, 32_500_000),
+    "customer_demographics": (1_920_800, 1_920_800, 1_920_800),
+    "date_dim": (73_049, 73_049, 73_049),
+    "household_demographics": (7_200, 7_200, 7_200),
+    "income_band": (20, 20, 20),
+    "inventory": (11_745_000, 399_330_000, 1_311_525_000),
+    "item": (18_000, 204_000, 402_000),
+    "promotion": (300, 1_000, 2_000),
+    "reason": (35, 55, 70),
+    "ship_mode": (20, 20, 20),
+    "store": (12, 402, 1_500),
+    "store_returns": (287_514, 28_795_080, 2_879_970_104),
+    "store_sales": (2_880_404, 287_997_024, 28_799_983_563),
+    "time_dim": (86_400, 86_400, 86_400),
+    "warehouse": (5, 15, 25),
+    "web_page": (60, 2_040, 4_002),
+    "web_returns": (71_763, 7_197_670, 720_020_485),
+    "web_sales": (719_384, 72_001_237, 7_199_963_324),
+    "web_site": (30, 24, 78),
+}
+
+
+def growth(factor: int) -> dict[str, float]:
+    """Give how many times the rows of scale factor 1 each table has."""
+    place = FACTORS.index(factor)
+    return {table: rows[place] / rows[0] for table, rows in _ROWS.items()}
+
+
+def problems(explanation: Explanation) -> list[str]:
+    """Find what no plan may have: a number that is none, a broadcast too large, no time left."""
+    found = [
+        f"{decision.node}: {number}"
+        for decision in explanation.decisions
+        for number in decision.numbers
+        if not 0 < number.value < float("inf")
+    ]
+    found += [
+        f"{decision.node}: {decision.chosen} builds more than {decision.numbers}"
+        for decision in explanation.decisions
+        if _is_too_large(decision)
+    ]
+    if "planning.budgetMs was reached" in explanation.text or any(
+        decision.reason == "PLANNING_BUDGET_EXCEEDED" for decision in explanation.decisions
+    ):
+        found.append("the planning budget was used up")
+    return found
+
+
+def _is_too_large(decision: Decision) -> bool:
+    """Tell whether a broadcast was chosen whose build side exceeds the limit."""
+    if decision.chosen is None or not decision.chosen.startswith("Broadcast"):
+        return False
+    numbers = {number.name: number.value for number in decision.numbers}
+    side = "left" if decision.chosen.endswith("(left)") else "right"
+    return numbers[f"{side} hash table"] > numbers["broadcast limit"]
+
+
+def outline(decisions: Sequence[Decision]) -> dict[str, str]:
+    """Give what was decided at each node, without numbers."""
+    seen: Counter[str] = Counter()
+    found = {}
+    for decision in decisions:
+        if decision.outcome == "informed":
+            continue
+        node = f"{decision.rule}: {decision.node}"
+        seen[node] += 1
+        again = f" [{seen[node]}]" if seen[node] > 1 else ""
+        parts = (decision.outcome, decision.chosen, decision.reason)
+        found[node + again] = ", ".join(part for part in parts if part)
+    return found
+
+
+def changes(
+    outlines: Mapping[int, Mapping[str, Mapping[str, str]]],
+) -> dict[str, dict[str, dict[str, str | None]]]:
+    """Give what is not decided alike at all scale factors."""
+    found = {}
+    for query in sorted(next(iter(outlines.values()))):
+        nodes = sorted({node for outline in outlines.values() for node in outline[query]})
+        each = {
+            node: {str(factor): outlines[factor][query].get(node) for factor in outlines}
+            for node in nodes
+        }
+        differing = {node: by for node, by in each.items() if len(set(by.values())) > 1}
+        if differing:
+            found[query] = differing
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +153,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.sql.maxPlanStringLength": "100000000",
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
-        **scale.CLUSTER,
+        **CLUSTER,
     }.items():
         builder = builder.config(key, value)
     session = selinger.configure(builder).getOrCreate()
@@ -62,7 +171,7 @@ def outlines() -> dict[int, dict[str, dict[str, str]]]:
     return {}
 
 
-@pytest.mark.parametrize("factor", scale.FACTORS)
+@pytest.mark.parametrize("factor", FACTORS)
 def test_plans_at_scale(
     spark: SparkSession, outlines: dict[int, dict[str, dict[str, str]]], factor: int
 ) -> None:
@@ -72,16 +181,16 @@ def test_plans_at_scale(
     `test_uniform_scale` plans within the budget.
     """
     spark.conf.set("spark.selinger.planning.budgetMs", "600000")
-    imported = selinger.import_stats(spark, scale.STATISTICS, scale=scale.growth(factor))
+    imported = selinger.import_stats(spark, scale.STATISTICS, scale=growth(factor))
     rows = {relation.name: relation.rows or 0 for relation in imported}
-    assert rows["store_sales"] == pytest.approx(2_880_404 * scale.growth(factor)["store_sales"])
+    assert rows["store_sales"] == pytest.approx(2_880_404 * growth(factor)["store_sales"])
     outlines[factor] = {}
     informed, wrong = 0, []
     for query in QUERIES.values():
         explanation = selinger.explain(spark.sql(query.spark))
         informed += any(d.reason == "STATISTICS_IMPORTED" for d in explanation.decisions)
-        wrong += [f"{query.name}: {problem}" for problem in scale.problems(explanation)]
-        outlines[factor][query.name] = scale.outline(explanation.decisions)
+        wrong += [f"{query.name}: {problem}" for problem in problems(explanation)]
+        outlines[factor][query.name] = outline(explanation.decisions)
     assert wrong == []
     # A few queries join nothing but single rows.
     assert informed >= 0.9 * len(QUERIES)
@@ -94,16 +203,16 @@ def test_uniform_scale(spark: SparkSession) -> None:
     wrong = [
         f"{query.name}: {problem}"
         for query in QUERIES.values()
-        for problem in scale.problems(selinger.explain(spark.sql(query.spark)))
+        for problem in problems(selinger.explain(spark.sql(query.spark)))
     ]
     assert wrong == []
 
 
 def test_decisions_that_change(outlines: dict[int, dict[str, dict[str, str]]]) -> None:
     """What is decided otherwise at another scale factor is known."""
-    if set(outlines) != set(scale.FACTORS):
+    if set(outlines) != set(FACTORS):
         pytest.skip("run the whole module")
-    found = scale.changes(outlines)
+    found = changes(outlines)
     if os.environ.get("SELINGER_WRITE_GOLDEN"):
         GOLDEN.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     assert found == json.loads(GOLDEN.read_text(encoding="utf-8"))

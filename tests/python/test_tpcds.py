@@ -17,9 +17,10 @@ import pytest
 import selinger
 from pyspark.errors import PySparkException
 
-from benchmarks import data, duck
-from benchmarks.compare import OTHER_ENGINE, SAME_ENGINE, compare_rows
-from benchmarks.queries import Query, load_queries, without_limit
+from benchmarks.datasets import duck
+from benchmarks.datasets import generate as data
+from benchmarks.datasets.queries import Query, load_queries, without_limit
+from benchmarks.runner.compare import OTHER_ENGINE, SAME_ENGINE, compare_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

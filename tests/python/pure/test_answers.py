@@ -100,3 +100,15 @@ def test_shuffled_rows_with_noise_are_the_same() -> None:
 def test_many_equal_floats_stay_fast() -> None:
     left, right = [(0.5,)] * 50_000, [(0.5,)] * 49_999
     assert differences(left, right) == ([(0.5,)], [])
+
+
+def test_margins_are_those_of_the_column_a_float_stands_in() -> None:
+    left, right = [("a", None, 1.0), ("b", 1.0, 1.0)], [("a", None, 1.4), ("b", 1.0, 1.4)]
+    assert differences(left, right, margins=(0.0, 0.0, 0.5)) == ([], [])
+    assert differences(left, right, margins=(0.0, 0.5, 0.0)) == (left, right)
+    assert differences(left, right, margins=(0.0, 0.5, 0.3)) == (left, right)
+
+
+def test_a_first_float_within_its_margin_finds_its_partner() -> None:
+    left, right = [(0.0, 1.0), (0.3, 2.0)], [(0.1, 2.0), (0.2, 1.0)]
+    assert differences(left, right, margins=(0.25, 0.0)) == ([], [])

@@ -1,0 +1,116 @@
+"""
+The queries of TPC-DS and TPC-H, from DuckDB's extensions at run time, put into Spark's SQL.
+
+The rewrites are general: they work on tokens and know no single query. What else differs between
+the two systems is set on DuckDB's side (`DUCKDB_SETTINGS`), so that both answer the same question.
+"""
+
+import re
+from dataclasses import dataclass
+
+from benchmarks.datasets.duck import connect
+
+DUCKDB_SETTINGS = ("SET default_null_order = 'nulls_first_on_asc_last_on_desc'",)
+"""Nulls sort as in Spark: first in ascending, last in descending order."""
+
+_TOKEN = re.compile(
+    r"""
+    (?P<comment>--[^\n]*|/\*.*?\*/)
+    | (?P<string>'(?:[^']|'')*')
+    | (?P<name>"(?:[^"]|"")*")
+    | (?P<open>\()
+    | (?P<close>\))
+    | (?P<word>[A-Za-z_][A-Za-z_0-9]*)
+    | (?P<number>\d+(?:\.\d+)?)
+    | (?P<space>\s+)
+    | (?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of SQL text."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query in both dialects."""
+
+    name: str
+    duckdb: str
+    spark: str
+
+
+def tokens(sql: str) -> list[Token]:
+    """Split SQL into tokens; together they are the text again."""
+    return [Token(str(found.lastgroup), found.group()) for found in _TOKEN.finditer(sql)]
+
+
+def to_spark(sql: str) -> str:
+    """Translate from DuckDB's dialect to Spark's.
+
+    Double-quoted names get backticks; a doubled quote inside a string becomes an escaped one,
+    because Spark would read two strings side by side; comments go.
+    """
+    parts = []
+    for token in tokens(sql):
+        if token.kind == "comment":
+            parts.append(" ")
+        elif token.kind == "name":
+            inner = token.text[1:-1].replace('""', '"').replace("`", "``")
+            parts.append(f"`{inner}`")
+        elif token.kind == "string":
+            inner = token.text[1:-1].replace("\\", "\\\\").replace("''", "\\'")
+            parts.append(f"'{inner}'")
+        else:
+            parts.append(token.text)
+    return "".join(parts)
+
+
+def without_limit(sql: str) -> str | None:
+    """Remove the final ``LIMIT n`` of the outermost query."""
+    pieces = tokens(sql)
+    solid = [at for at, token in enumerate(pieces) if token.kind not in ("space", "comment")]
+    if len(solid) < 2:
+        return None
+    keyword, number = solid[-2], solid[-1]
+    if pieces[keyword].text.upper() != "LIMIT" or pieces[number].kind != "number":
+        return None
+    return "".join(token.text for token in pieces[:keyword]).rstrip()
+
+
+def load_queries(suite: str) -> dict[str, Query]:
+    """Read a suite's queries from DuckDB's extension."""
+    connection = connect(suite)
+    rows = connection.sql(
+        f"SELECT query_nr, query FROM {suite}_queries() ORDER BY query_nr"
+    ).fetchall()
+    connection.close()
+    queries = {}
+    for number, text in rows:
+        name = f"q{number:02d}"
+        duckdb_text = text.strip().removesuffix(";").strip()
+        queries[name] = Query(name, duckdb_text, to_spark(duckdb_text))
+    return queries
+
+
+def choose(queries: dict[str, Query], wanted: str) -> list[Query]:
+    """Pick queries by a list on the command line."""
+    if wanted == "all":
+        return list(queries.values())
+    names: set[str] = set()
+    for item in wanted.split(","):
+        match = re.fullmatch(r"q?(\d+)(?:-q?(\d+))?", item.strip())
+        if match is None:
+            raise ValueError(f"{item!r} is not a query name; write all, q05 or q01-q09")
+        first, last = int(match[1]), int(match[2] or match[1])
+        names.update(f"q{number:02d}" for number in range(first, last + 1))
+    unknown = sorted(names - set(queries))
+    if unknown:
+        raise ValueError(f"no such query: {', '.join(unknown)} (there are {len(queries)})")
+    return [query for name, query in queries.items() if name in names]

@@ -1,0 +1,1 @@
+"""Estimated rows against counted ones: ``python -m benchmarks.estimates``, and its arithmetic."""

@@ -1,0 +1,161 @@
+"""
+How far estimated rows are from true rows, for every filter, join and aggregation of a suite.
+
+    python -m benchmarks.estimates --suite tpcds --sf 1 --analyzed
+
+Rows are counted once and kept beside the data; a second run only estimates again. Estimators:
+stock Spark with its cost-based optimizer on and nothing collected, the same after ANALYZE of all
+columns with histograms (``--analyzed``), Selinger with nothing collected, and Selinger after
+``selinger_analyze`` of all columns, whose store is kept beside the data, in ``_sketches``. Our own
+skewed data (`benchmarks.datasets.skewed`) goes through the same, in a table of its own.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks import commands
+from benchmarks.datasets import skewed
+from benchmarks.datasets.duck import SUITES
+from benchmarks.datasets.generate import make, read_marker, table_folders
+from benchmarks.datasets.queries import Query, choose, load_queries
+from benchmarks.estimates.qerror import estimates_table, summarise
+from benchmarks.paths import RESULTS, data_folder, public_text, scale_text
+from benchmarks.progress import say
+from benchmarks.reporting.figures import q_error
+from benchmarks.reporting.results import record
+from benchmarks.sessions.client import Client
+from benchmarks.sessions.local import submit, test_jar
+from benchmarks.sessions.profiles import COMMON, make_profile
+
+MAIN = "io.selinger.bench.EstimateBench"
+COUNTING = {
+    # Sorting large sides of joins is what would take most of the time.
+    "spark.sql.join.preferSortMergeJoin": "false",
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "128MB",
+}
+ESTIMATORS = ("stock", "stock_analyzed", "selinger", "selinger_analyzed")
+
+Row = dict[str, Any]
+
+
+def parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line."""
+    made = commands.parser("estimates", __doc__)
+    commands.add_data(made, *SUITES, "skewed")
+    add = made.add_argument
+    add("--queries", default="all", help="all, or q01,q05,q20-q29; of the suite")
+    add("--analyzed", action="store_true", help="collect ANALYZE statistics; takes minutes")
+    add("--seconds", type=int, default=120, help="that a count may take; 0 counts nothing")
+    add("--memory", default="4g", help="heap of the session that counts and estimates")
+    add("--jar", type=Path, default=test_jar(), help="the jar with the benchmarks' classes")
+    return made
+
+
+def statistics_folder(folder: Path, tables: Mapping[str, str], collect: bool) -> Path | None:
+    """Find ANALYZE's statistics of a data set, or collect them."""
+    kept = folder / "_analyzed" / f"spark-{version('pyspark')}"
+    complete = all((kept / f"{name}.ser").is_file() for name in tables)
+    if complete or not collect:
+        return kept if complete else None
+    say(f"{folder.name}: ANALYZE of all columns, with histograms")
+    with tempfile.TemporaryDirectory(prefix="analyze-") as work:
+        client = Client(make_profile("tuned", "4g"), tables, folder / "_analyzed", Path(work))
+        try:
+            client.start()
+        finally:
+            client.kill()
+    return kept
+
+
+def measure(suite: str, queries: Sequence[Query], options: argparse.Namespace) -> list[Row]:
+    """Measure one suite."""
+    folder = make(suite, options.sf)
+    tables = table_folders(folder)
+    analyzed = statistics_folder(folder, tables, options.analyzed)
+    say(f"{folder.name}: {len(queries)} queries")
+    rows = submit(
+        MAIN,
+        {
+            "tables": tables,
+            "queries": {query.name: query.spark for query in queries},
+            "rows": str(folder / "_rows.jsonl"),
+            "seconds": options.seconds,
+            "analyzed": None if analyzed is None else str(analyzed),
+            "sketches": str(folder / "_sketches"),
+        },
+        options.jar,
+        options.memory,
+        {**COMMON, **COUNTING},
+    )
+    return [{"suite": suite, **row} for row in rows]
+
+
+def write_plans(path: Path, rows: Sequence[Row]) -> None:
+    """Write the plans that Selinger misjudges, the worst first."""
+    counted = [row for row in rows if "rows" in row]
+    error = {id(row): q_error(row.get("selinger"), row["rows"]) for row in counted}
+    with path.open("w", encoding="utf-8") as file:
+        for row in sorted(counted, key=lambda row: -error[id(row)]):
+            numbers = {key: row[key] for key in ("rows", *ESTIMATORS) if key in row}
+            file.write(f"== {row['suite']} {row['name']} {row['kind']} joins={row['joins']} ")
+            file.write(f"off by {error[id(row)]:.1f}: {numbers}\n{public_text(row['plan'])}\n")
+
+
+def result(options: argparse.Namespace, rows: Sequence[Row]) -> Row:
+    """Put the results together: ``summary`` is of the suite, ``summary.skewed`` of our own data."""
+    suites = {
+        suite: [row for row in rows if row["suite"] == suite]
+        for suite in dict.fromkeys((options.suite, "skewed"))
+    }
+    asked = {name for row in rows for name in ESTIMATORS if name in row} | {"selinger"}
+    estimators = [name for name in ESTIMATORS if name in asked]
+    summaries = {suite: summarise(found, estimators) for suite, found in suites.items()}
+    summary = summaries.pop(options.suite)
+    return record(
+        f"estimates-{options.suite}-sf{scale_text(options.sf)}",
+        options.command,
+        {
+            "suite": options.suite,
+            "scale": options.sf,
+            "seconds": options.seconds,
+            "data": {suite: read_marker(data_folder(suite, options.sf)) for suite in suites},
+            "conf": dict(COMMON),
+        },
+        [{key: value for key, value in row.items() if key != "plan"} for row in rows],
+        {**summary, **summaries},
+        "" if options.queries == "all" else f"only the queries {options.queries}",
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the tables and write ``benchmarks/results/estimates-<suite>-sf<SF>.json``."""
+    options = commands.parse(parser(), arguments)
+    rows: list[Row] = []
+    if options.suite != "skewed":
+        wanted = choose(load_queries(options.suite), options.queries)
+        rows += measure(options.suite, wanted, options)
+    rows += measure("skewed", list(skewed.load_queries().values()), options)
+    results = result(options, rows)
+    summary = results["summary"]
+    if options.suite != "skewed":
+        print(f"{options.suite}, scale factor {scale_text(options.sf)}\n")
+        print(f"{estimates_table(summary)}\n")
+    print("skewed and correlated data\n")
+    print(estimates_table(summary.get("skewed", summary)))
+    commands.finish(results, options)
+    plans = RESULTS / f"{results['benchmark']}.log"
+    write_plans(plans, rows)
+    print(f"plans, the worst estimates first: {public_text(str(plans))}")
+    beyond = sum(part["above_bound"] for part in (summary, summary.get("skewed", summary)))
+    if beyond:
+        say(f"{beyond} sub-plans have more rows than Selinger thought possible")
+    return 1 if beyond else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

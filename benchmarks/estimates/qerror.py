@@ -1,0 +1,100 @@
+"""The arithmetic of estimates: how far they are from the truth, by number of joins."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.reporting.figures import percentile, q_error
+from benchmarks.reporting.table import render
+
+Row = dict[str, Any]
+
+JOINS = ("0", "1", "2", "3", "4+")
+OFF = 10.0
+"""A q-error from which an estimate counts as off."""
+
+
+def share_off(errors: Sequence[float]) -> float | None:
+    """Give the share of errors that are large."""
+    return sum(error >= OFF for error in errors) / len(errors) if errors else None
+
+
+def figures(errors: Sequence[float]) -> Row:
+    """Sum up errors."""
+
+    def finite(value: float | None) -> float | None:
+        return None if value is None or math.isinf(value) else round(value, 4)
+
+    return {
+        "count": len(errors),
+        **{
+            name: finite(percentile(errors, share))
+            for name, share in (("median", 0.5), ("p90", 0.9), ("p95", 0.95))
+        },
+        "share_off_10x": finite(share_off(errors)),
+    }
+
+
+def joins_class(joins: int) -> str:
+    """Name the row of the table that a sub-plan belongs to."""
+    return str(joins) if joins < 4 else "4+"
+
+
+def by_joins(rows: Sequence[Row], estimator: str) -> dict[str, Row]:
+    """Sum up one estimator's errors by number of joins, and all of them."""
+    errors: dict[str, list[float]] = {name: [] for name in (*JOINS, "all")}
+    for row in rows:
+        error = q_error(row.get(estimator), row["rows"])
+        errors[joins_class(row["joins"])].append(error)
+        errors["all"].append(error)
+    return {name: figures(values) for name, values in errors.items()}
+
+
+def summarise(rows: Sequence[Row], estimators: Sequence[str]) -> Row:
+    """Sum up a suite."""
+    counted = [row for row in rows if row.get("rows") is not None]
+    summary: Row = {"sub_plans": len(counted), "not_counted": len(rows) - len(counted)}
+    for estimator in estimators:
+        suffix = f"_{estimator}".removeprefix("_selinger")
+        errors = [q_error(row.get(estimator), row["rows"]) for row in counted]
+        deep = [error for error, row in zip(errors, counted, strict=True) if row["joins"] >= 3]
+        summary[f"median_q_error{suffix}"] = figures(errors)["median"]
+        summary[f"share_off_10x_3_joins{suffix}"] = share_off(deep)
+    for limit in ("high", "bound"):
+        summary[f"above_{limit}"] = sum(
+            # A share times rows may lose the last bits of a count.
+            row["rows"] > row[f"selinger_{limit}"] * (1 + 1e-9)
+            for row in counted
+            if f"selinger_{limit}" in row
+        )
+    summary["tables"] = {name: by_joins(counted, name) for name in estimators}
+    return summary
+
+
+def estimates_table(summary: Row) -> str:
+    """Write a suite's table."""
+    header = ["joins", "estimator", "sub-plans", "median", "90 %", "95 %", "off by 10"]
+    lines = []
+    for name in (*JOINS, "all"):
+        for estimator, table in summary["tables"].items():
+            found = table[name]
+            if found["count"]:
+                lines.append(
+                    [
+                        name,
+                        estimator,
+                        f"{found['count']:,}",
+                        factor(found["median"], 2),
+                        factor(found["p90"], 1),
+                        factor(found["p95"], 1),
+                        f"{100 * found['share_off_10x']:.0f} %",
+                    ]
+                )
+    return render(header, lines, left=(0, 1))
+
+
+def factor(value: float | None, digits: int) -> str:
+    """Write a q-error."""
+    if value is None:
+        return "none"
+    return f"{value:.{digits}f}" if value < 1000 else f"{value:.1e}"

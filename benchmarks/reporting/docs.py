@@ -1,0 +1,251 @@
+"""
+The page of all published figures, ``docs/benchmarks.md``: ``make docs-benchmarks``.
+
+Its text is ``benchmarks.md`` beside this module. Tables come from the published files; what has not
+been published is said to be not measured.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.paths import PUBLISHED, ROOT
+from benchmarks.reporting.published import load
+from benchmarks.reporting.table import headlines, middle, number, row_cells, row_header
+
+Figures = dict[str, Any]
+
+TEMPLATE = Path(__file__).with_name("benchmarks.md")
+PAGE = ROOT / "docs" / "benchmarks.md"
+SUITES = {"tpcds": "TPC-DS", "tpch": "TPC-H", "skewed": "skewed data"}
+SHOWN = 8
+"""Queries that are listed as fastest, and as slowest."""
+
+QUERIES = ("tpcds-sf10", "tpcds-sf1", "tpch-sf10", "tpch-sf1")
+PLANNING = ("planning", "plancost-tpcds-sf10", "footers-tpcds-sf10", "analyze-tpcds-sf10")
+ESTIMATES = ("estimates-tpcds-sf1", "estimates-tpch-sf1")
+COMMANDS = {
+    "tpcds": "make bench SUITE=tpcds SF={scale} PUBLISH=1",
+    "tpch": "make bench SUITE=tpch SF={scale} PUBLISH=1",
+    "estimates": "make bench-estimates SUITE={suite} SF={scale} ANALYZED=1 PUBLISH=1",
+    "planning": "make bench-planning PUBLISH=1",
+    "plancost": "make bench-plancost SF={scale} PUBLISH=1",
+    "footers": "make bench-footers SF={scale} PUBLISH=1",
+    "analyze": "make bench-analyze SF={scale} PUBLISH=1",
+    "operators": "make bench-operators PUBLISH=1",
+}
+
+
+LABELS = {
+    "planning": {
+        "p95_ms_20": "time to find an order of 20 relations, 95th percentile, ms",
+        "p95_ms_50": "the same of 50 relations, ms",
+        "p95_ms_100": "the same of 100 relations, ms",
+        "compared_with_optimum": "queries whose best order is known",
+        "max_cost_over_optimum": "cost of the order found over that of the best order, at most",
+        "max_cost_over_greedy": "cost of the order found over that of the greedy order, at most",
+        "max_cost_over_written": "cost of the order found over that of the order written, at most",
+        "max_allocated_mb": "memory allocated for one query, at most, MB",
+    },
+    "plancost": {
+        "queries": "queries",
+        "added_ms_median": "added to the planning of a query, median, ms",
+        "added_ms_p95": "the same, 95th percentile, ms",
+        "added_ms_max": "the same, at most, ms",
+    },
+    "footers": {
+        "cold_ms": "footers and dictionaries of all columns of all tables, first look, ms",
+        "cold_samples_ms": "a sample of each table on top, ms",
+        "warm_ms": "footers and dictionaries from the cache, ms",
+    },
+    "analyze": {
+        "selinger_s": "selinger.analyze of all columns, s",
+        "stock_s": "Spark's ANALYZE of all columns with histograms, s",
+        "ratio": "Spark's time over Selinger's, median",
+    },
+}
+"""What is shown of a summary, in this order."""
+
+
+def write_docs() -> Path:
+    """Write the page."""
+    PAGE.write_text(page(), encoding="utf-8")
+    return PAGE
+
+
+def page(folder: Path = PUBLISHED) -> str:
+    """Fill the text with what is published in a folder."""
+
+    def sections(
+        names: Sequence[str], write: Callable[[Figures], str], heading: str = "###"
+    ) -> str:
+        known = {path.stem for path in folder.glob(f"{names[0].partition('-')[0]}-*.json")}
+        kinds = {name.partition("-")[0] for name in names}
+        extra = sorted(known - set(names)) if len(kinds) == 1 else []
+        return "\n\n".join(_section(name, folder, write) for name in [*names, *extra])
+
+    parts = {
+        "overview": overview(folder),
+        "queries": sections(QUERIES, of_queries),
+        "estimates": sections(ESTIMATES, of_estimates),
+        "planning": "\n\n".join(sections((name,), of_labels) for name in PLANNING),
+        "operators": sections(("operators",), of_operators),
+    }
+    text = TEMPLATE.read_text(encoding="utf-8")
+    for name, part in parts.items():
+        text = text.replace(f"{{{{{name}}}}}", part)
+    return text
+
+
+def title(name: str) -> str:
+    """Write the name of a benchmark for people: ``TPC-DS, scale factor 10``."""
+    words = name.split("-")
+    scale = f", scale factor {words[-1].removeprefix('sf')}" if words[-1].startswith("sf") else ""
+    suite = next((SUITES[word] for word in words if word in SUITES), "")
+    kind = {
+        "estimates": "Estimates",
+        "planning": "Search for a join order",
+        "plancost": "Planning time added to a query",
+        "footers": "First look at the files",
+        "analyze": "selinger.analyze against ANALYZE",
+        "operators": "Join operators",
+    }.get(words[0], "")
+    return (", ".join(part for part in (kind, suite) if part) or name) + scale
+
+
+def command_of(name: str) -> str:
+    """Give the command that publishes a benchmark."""
+    words = name.split("-")
+    suite = next((word for word in words if word in SUITES), "tpcds")
+    return COMMANDS[words[0]].format(suite=suite, scale=words[-1].removeprefix("sf"))
+
+
+def _section(name: str, folder: Path, write: Callable[[Figures], str]) -> str:
+    figures = load(name, folder)
+    if figures is None:
+        return f"### {title(name)}\n\nNot measured. `{command_of(name)}` measures it."
+    return f"### {title(name)}\n\n{write(figures)}\n\n{_about(figures)}"
+
+
+def _about(figures: Figures) -> str:
+    machine = figures["machine"]
+    said = [
+        f"Measured with `{figures['command']}` on {figures['date']}",
+        f"commit `{figures['commit'][:12]}`, Spark {figures['spark']}",
+        f"{machine['cores']} cores, {machine['memory_gib']} GiB of memory.",
+    ]
+    return " ".join([", ".join(said), *figures["notes"]])
+
+
+def overview(folder: Path) -> str:
+    """Write one line for each benchmark: its total ratio, and what it divides."""
+    names = [*QUERIES, *ESTIMATES, "planning", "plancost-tpcds-sf10", "operators"]
+    names += sorted({path.stem for path in folder.glob("*.json")} - set(names))
+    lines = []
+    for name in names:
+        figures = load(name, folder)
+        total = number(figures["summary"]["total_ratio"]) if figures else "not measured"
+        what = figures["ratio"] if figures else ""
+        lines.append([title(name), total, what])
+    return table(["benchmark", "ratio of the totals", "what is divided"], lines)
+
+
+def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Write a table in Markdown."""
+    rows = [header, ["---"] * len(header), *lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in rows)
+
+
+def of_queries(figures: Figures) -> str:
+    """Write the totals of a suite, its fastest and slowest queries, and all of them folded."""
+    summary, rows = figures["summary"], figures["rows"]
+    profiles = figures["config"]["profiles"]
+    ranked = sorted(rows, key=lambda row: float(row["ratio"]))
+    lines = [row_cells(row, profiles) for row in rows]
+    return "\n\n".join(
+        [
+            table(["", ""], headlines(summary, profiles)),
+            f"Gains most: {_some(ranked[:SHOWN])}.",
+            f"Gains least, or loses: {_some(ranked[: -SHOWN - 1 : -1])}.",
+            f"<details><summary>All {len(rows)} queries</summary>",
+            table(row_header(profiles), lines),
+            "</details>",
+        ]
+    )
+
+
+def _some(rows: Sequence[Figures]) -> str:
+    return ", ".join(
+        f"{row['name']} {row['ratio']:.2f} "
+        f"({number(middle(row['stock_s']))} → {number(middle(row['selinger_s']))} s)"
+        for row in rows
+    )
+
+
+def of_estimates(figures: Figures) -> str:
+    """Write how far the estimators of a suite are off, and those of the skewed data."""
+    parts = []
+    suites = {"": figures["summary"], "On the skewed data": figures["summary"].get("skewed")}
+    for label, summary in suites.items():
+        if summary is None:
+            continue
+        lines = []
+        for estimator, by_joins in summary["tables"].items():
+            end = f"_{estimator}".removeprefix("_selinger")
+            deep = summary[f"share_off_10x_3_joins{end}"]
+            lines.append(
+                [
+                    f"`{estimator}`",
+                    number(by_joins["all"]["median"]),
+                    number(by_joins["all"]["p95"], 1),
+                    "-" if deep is None else f"{100 * deep:.0f} %",
+                ]
+            )
+        header = ["estimator", "median q-error", "95th percentile", "off by 10, 3 joins or more"]
+        parts.append(
+            f"{label + ': ' if label else ''}{summary['sub_plans']:,} sub-plans counted, "
+            f"{summary['not_counted']} not. {summary['above_high']} have more rows than Selinger's "
+            f"upper confidence bound, {summary['above_bound']} more than its hard bound."
+        )
+        parts.append(table(header, lines))
+    return "\n\n".join(parts)
+
+
+def of_labels(figures: Figures) -> str:
+    """Write what is worth reading of a summary."""
+    labels = LABELS[figures["benchmark"].partition("-")[0]]
+    summary = figures["summary"]
+    found = [(label, summary[key]) for key, label in labels.items() if summary.get(key) is not None]
+    return table(["", ""], [[label, f"{value:,.4g}"] for label, value in found])
+
+
+def of_operators(figures: Figures) -> str:
+    """Write the regret of the cost model, and its constants beside the fitted ones."""
+    summary = figures["summary"]
+    lines = [
+        [row["name"], row["pick"], row["fastest"], number(row["ratio"])] for row in figures["rows"]
+    ]
+    constants = [
+        [f"`{name}`", f"{known['code']:g}", number(known["fitted"], 1)]
+        for name, known in summary["constants"].items()
+    ]
+    worst = summary["worst"]
+    said = (
+        f"Over {len(lines)} joins, the picked operators take {summary['total_ratio']:.2f} times as "
+        f"long as the fastest ones; the worst pick takes {worst['ratio']:.2f} times as long "
+        f"({worst['name']})."
+    )
+    fit = (
+        f"Constants of the cost model, fitted to {summary['fit']['cases']} measured times. The "
+        f"fitted model is off by {100 * summary['fit']['median_error']:.0f} % in the median. Units "
+        f"are nanoseconds for a row or a byte, and milliseconds for `…Seconds`. A dash means that "
+        f"one machine cannot tell this constant from others."
+    )
+    return "\n\n".join(
+        [
+            said,
+            table(["join", "picked", "fastest", "regret"], lines),
+            fit,
+            table(["constant", "in the code", "fitted"], constants),
+        ]
+    )

@@ -1,0 +1,100 @@
+"""Files of results: what was measured, with which command, of which commit, on what machine."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.paths import RESULTS, ROOT, public_text
+from benchmarks.reporting.figures import summarise
+from benchmarks.reporting.state import State
+
+SOURCES = ("src", "python/selinger", "build.sbt", "version.sbt", "project", "conf")
+
+
+def commit() -> str:
+    """Name the commit that is measured, with ``-dirty`` if the sources differ from it."""
+    head = _git("rev-parse", "--verify", "--quiet", "HEAD")
+    if not head:
+        return "none"
+    return f"{head}-dirty" if _git("status", "--porcelain", "--", *SOURCES) else head
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def machine() -> dict[str, Any]:
+    """Describe the machine as far as figures depend on it: cores and memory."""
+    found: dict[str, Any] = {"cores": os.cpu_count() or 1}
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        found["memory_gib"] = round(size / 2**30, 1)
+    return found
+
+
+def setting() -> dict[str, Any]:
+    """Say when, of which commit, with which versions and on what machine something is measured."""
+    return {
+        "date": datetime.now(timezone.utc).date().isoformat(),
+        "commit": commit(),
+        "spark": version("pyspark"),
+        "duckdb": version("duckdb"),
+        "machine": machine(),
+    }
+
+
+def record(
+    benchmark: str,
+    command: str,
+    config: Mapping[str, Any],
+    rows: Sequence[Any],
+    summary: Mapping[str, Any],
+    partial: str = "",
+) -> dict[str, Any]:
+    """
+    Put the results of a benchmark together.
+
+    `partial` says what is missing from a full run, such as ``3 of 99 queries``; such results are
+    not for publishing.
+    """
+    return {
+        "benchmark": benchmark,
+        "command": command,
+        **setting(),
+        "config": dict(config),
+        "partial": partial,
+        "rows": list(rows),
+        "summary": dict(summary),
+    }
+
+
+def save(results: Mapping[str, Any], out: Path | None = None) -> Path:
+    """Write ``benchmarks/results/<benchmark>.json``."""
+    path = out or RESULTS / f"{results['benchmark']}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(public_text(json.dumps(results, indent=1)) + "\n", encoding="utf-8")
+    return path
+
+
+def of_run(state: State, wanted: Sequence[str] | None = None) -> dict[str, Any]:
+    """Put the results of `benchmarks.run` together from its state file: all, or those wanted."""
+    names = sorted(state.entries) if wanted is None else wanted
+    rows = [state.entries[name]["row"] for name in names]
+    results: dict[str, Any] = dict(state.head["record"])
+    config = results["config"]
+    missing = len(rows) < config["suite_queries"]
+    results["partial"] = f"{len(rows)} of {config['suite_queries']} queries" if missing else ""
+    results["rows"] = rows
+    results["summary"] = summarise(rows, list(config["profiles"]))
+    return results

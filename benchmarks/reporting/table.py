@@ -1,0 +1,112 @@
+"""Results as a table in a terminal."""
+
+import sys
+from collections.abc import Collection, Sequence
+from statistics import median
+from typing import Any
+
+from selinger._render import quantity, text_table
+
+Row = dict[str, Any]
+
+
+def render(
+    header: Sequence[str], lines: Sequence[Sequence[str]], left: Collection[int] = (0,)
+) -> str:
+    """Lay out a table, as wide as it has to be; all columns but those named go to the right."""
+    right = frozenset(range(len(header))) - set(left)
+    return text_table(header, lines, width=sys.maxsize, right=right)
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Write a number, or a dash where there is none."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def middle(times: Sequence[float] | None) -> float | None:
+    """Take the median, if there is anything."""
+    return median(times) if times else None
+
+
+def answer_word(row: Row) -> str:
+    """Say in a word whether a row's answers agree."""
+    failures = row.get("failures")
+    if failures:
+        return f"FAILED {','.join(failures)}"
+    return {True: "equal", "ties": "ties", False: "DIFFER"}.get(row.get("equal", False), "DIFFER")
+
+
+def row_cells(row: Row, profiles: Sequence[str]) -> list[str]:
+    """Write one query's line."""
+    cells = [row["name"]]
+    cells += [number(middle(row.get(f"{name}_s"))) for name in profiles]
+    cells.append(number(row.get("duckdb_s")))
+    if len(profiles) > 1:
+        low, high = row.get("ratio_spread") or (None, None)
+        mark = " again" if "first" in row else ""
+        cells += [number(row.get("ratio")), f"{number(low)}..{number(high)}{mark}"]
+        base, last = (row.get(f"planning_{name}_ms") for name in (profiles[0], profiles[-1]))
+        cells.append("-" if base is None or last is None else f"{last - base:+.0f}")
+    return [*cells, answer_word(row)]
+
+
+def row_header(profiles: Sequence[str]) -> list[str]:
+    """Name the columns of `row_cells`."""
+    compared = ["ratio", "spread", "plan +ms"] if len(profiles) > 1 else []
+    return ["query", *(f"{name} s" for name in profiles), "DuckDB s", *compared, "answers"]
+
+
+def headlines(summary: Row, profiles: Sequence[str]) -> list[tuple[str, str]]:
+    """Sum a run up: what a figure is, and the figure; of several sides, in their order."""
+
+    def sides(key: str, unit: str) -> str:
+        found = [summary.get(f"{name}_{key}") for name in profiles]
+        return "" if None in found else " → ".join(amount(one, unit) for one in found if one)
+
+    answers = {True: "all equal", "ties": "all equal, some but for ties under LIMIT"}
+    found = [
+        (f"time of all queries: {', '.join(profiles)}", sides("total_s", "s")),
+        ("time of all queries in DuckDB, a yardstick", amount(summary["duckdb_total_s"], "s")),
+        ("answers, also DuckDB's", answers.get(summary["equal"], "NOT ALL EQUAL")),
+    ]
+    if summary.get("total_ratio"):
+        best, worst = summary["best"], summary["worst"]
+        found += [
+            ("ratio of the totals", number(summary["total_ratio"])),
+            ("geometric mean of the ratios", number(summary["geomean_ratio"])),
+            ("best ratio", f"{number(best['ratio'])} ({best['name']})"),
+            ("worst ratio", f"{number(worst['ratio'])} ({worst['name']})"),
+            ("faster by more than a tenth", f"{summary['faster']} of {summary['rated']}"),
+            ("slower by more than a tenth", f"{summary['slower']} of {summary['rated']}"),
+            ("planning time added, median", f"{number(summary['planning_added_ms_median'], 1)} ms"),
+        ]
+    found += [
+        ("rows out of all joins", sides("join_rows", "")),
+        ("the same over DuckDB's", number(summary.get("join_rows_over_duckdb"))),
+        ("shuffled bytes", sides("shuffled_bytes", "bytes")),
+    ]
+    return [(label, figure) for label, figure in found if figure]
+
+
+def amount(value: float, unit: str) -> str:
+    """Write a number short: ``26.6 M``, ``64 MiB``, ``12.3 s``."""
+    if unit or value < 1e4:
+        return quantity(value, unit)
+    size, letter = next((s, c) for s, c in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if value >= s)
+    return f"{value / size:.3g} {letter}"
+
+
+def results_table(rows: Sequence[Row], summary: Row, profiles: Sequence[str]) -> str:
+    """Write all queries, then what sums them up."""
+    lines = [row_cells(row, profiles) for row in rows]
+    totals = render(["", ""], headlines(summary, profiles)).split("\n", 2)[2]
+    return f"{render(row_header(profiles), lines)}\n\n{totals}"
+
+
+def progress_line(row: Row, profiles: Sequence[str]) -> str:
+    """Write a query's progress line."""
+    parts = [f"{name} {number(middle(row.get(f'{name}_s')))} s" for name in profiles]
+    parts.append(f"duckdb {number(row.get('duckdb_s'))} s")
+    if row.get("ratio"):
+        parts.append(f"ratio {number(row['ratio'])}")
+    return f"{row['name']}: {', '.join([*parts, answer_word(row)])}"

@@ -1,0 +1,147 @@
+"""Measuring one query: all profiles in turn, their plans, their answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import duckdb
+
+from benchmarks.datasets.queries import Query, without_limit
+from benchmarks.reporting.figures import rate
+from benchmarks.runner.judge import DUCKDB, Answer, judge, read_rows, sum_up_answers
+from benchmarks.runner.yardstick import Yardstick
+from benchmarks.sessions.client import Client
+
+
+@dataclass
+class Runs:
+    """What one profile did with one query."""
+
+    seconds: list[float] = field(default_factory=list)
+    planning_ms: list[float] = field(default_factory=list)
+    first: dict[str, Any] = field(default_factory=dict)
+    failure: str = ""
+
+
+@dataclass
+class Bench:
+    """Everything that measures: the workers, DuckDB, and how often."""
+
+    clients: Mapping[str, Client]
+    yardstick: Yardstick
+    work: Path
+    runs: int = 3
+    warmup: int = 0
+    planning_runs: int = 5
+    timeout: float = 600.0
+
+    def measure(self, query: Query, turn: int) -> dict[str, Any]:
+        """Measure a query and compare its answers."""
+        found = self.run_in_turn(query, turn, self.runs, self.warmup, details=True)
+        self.plan(query, found)
+        row: dict[str, Any] = {"name": query.name}
+        failures = {name: runs.failure for name, runs in found.items() if runs.failure}
+        for name, runs in found.items():
+            row[f"{name}_s"] = runs.seconds
+            if runs.planning_ms:
+                row[f"planning_{name}_ms"] = median(runs.planning_ms[-self.planning_runs :])
+        answers = {
+            name: Answer(
+                read_rows(self._rows_file(name)),
+                self._writer(name, query),
+                tuple(runs.first["order_columns"]),
+            )
+            for name, runs in found.items()
+            if not runs.failure
+        }
+        joined = {}
+        try:
+            row["duckdb_s"], rows = self.yardstick.run(query.duckdb, self.timeout)
+            answers[DUCKDB] = Answer(rows, self._duckdb_writer(query))
+            joined = {"rows_out_of_joins": self.yardstick.join_rows(query.duckdb, self.timeout)}
+        except duckdb.Error as error:
+            failures[DUCKDB] = str(error)[:500]
+        row |= rate(row, list(self.clients))
+        row |= sum_up_answers(answers, judge(answers, self.work), failures)
+        for figure in ("metrics", "operators"):
+            row[figure] = {name: runs.first.get(figure, {}) for name, runs in found.items()}
+        row["metrics"][DUCKDB] = joined
+        details = {name: runs.first.get("explained", "") for name, runs in found.items()}
+        return {"row": row, "details": details}
+
+    def run_in_turn(
+        self, query: Query, turn: int, runs: int, warmup: int, *, details: bool
+    ) -> dict[str, Runs]:
+        """Run a query on every profile, one after the other, again and again."""
+        found = {name: Runs() for name in self.clients}
+        for number in range(-warmup, runs):
+            names = list(self.clients)
+            if (number + turn) % 2:
+                names.reverse()
+            for name in names:
+                if not found[name].failure:
+                    self._run_once(query, name, found[name], number, details and number == 0)
+        return found
+
+    def plan(self, query: Query, found: Mapping[str, Runs]) -> None:
+        """Plan a query alone, several times on every profile that finished it."""
+        for name, runs in found.items():
+            if runs.failure or self.planning_runs == 0:
+                continue
+            request = {"cmd": "plan", "sql": query.spark, "times": self.planning_runs}
+            reply = self.clients[name].ask(request, self.timeout)
+            if reply["ok"]:
+                runs.planning_ms += reply["planning_ms"]
+
+    def remeasure(self, query: Query, row: dict[str, Any], turn: int, runs: int) -> dict[str, Any]:
+        """Measure a query's times again; the old ones are kept under ``first``."""
+        names = list(self.clients)
+        found = self.run_in_turn(query, turn, runs, 0, details=False)
+        if any(found[name].failure for name in names):
+            return {**row, "remeasuring_failed": {n: found[n].failure for n in names}}
+        kept = [f"{name}_s" for name in names] + ["ratio", "ratio_spread"]
+        again = {**row, "first": {key: row[key] for key in kept if key in row}}
+        for name in names:
+            again[f"{name}_s"] = found[name].seconds
+        return again | rate(again, names)
+
+    def _run_once(self, query: Query, name: str, runs: Runs, number: int, details: bool) -> None:
+        request = {
+            "cmd": "run",
+            "sql": query.spark,
+            "details": details,
+            "rows_to": str(self._rows_file(name)) if details else None,
+        }
+        reply = self.clients[name].ask(request, self.timeout)
+        if not reply["ok"]:
+            runs.failure = f"{reply['kind']}: {reply['error']}"[:500]
+        elif number >= 0:
+            runs.seconds.append(reply["seconds"])
+            runs.planning_ms.append(reply["planning_ms"])
+            if details:
+                runs.first = reply
+
+    def _rows_file(self, name: str) -> Path:
+        return self.work / f"{name}.rows"
+
+    def _writer(self, name: str, query: Query) -> partial[bool] | None:
+        whole = without_limit(query.spark)
+        return partial(self._write_spark, name, whole) if whole is not None else None
+
+    def _write_spark(self, name: str, sql: str, to: Path) -> bool:
+        request = {"cmd": "write", "sql": sql, "to": str(to)}
+        return bool(self.clients[name].ask(request, 3 * self.timeout)["ok"])
+
+    def _duckdb_writer(self, query: Query) -> partial[bool] | None:
+        whole = without_limit(query.duckdb)
+        return partial(self._write_duckdb, whole) if whole is not None else None
+
+    def _write_duckdb(self, sql: str, to: Path) -> bool:
+        try:
+            self.yardstick.write(sql, to, 3 * self.timeout)
+        except duckdb.Error:
+            return False
+        return True

@@ -1,0 +1,161 @@
+"""
+What the benchmarks read of a finished query beyond PySpark's public interface.
+
+Only this module touches `_jdf` and `_jvm`: planning, the finished plan as a tree, its
+metrics, and ANALYZE statistics. Nothing here runs inside the measured time.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+WRAPPERS = ("WholeStageCodegen", "InputAdapter", "AdaptiveSparkPlan")
+
+
+def _execution(frame: DataFrame) -> Any:
+    return frame._jdf.queryExecution()  # noqa: SLF001
+
+
+def force_planning(frame: DataFrame) -> None:
+    """Optimise and plan a query without running it."""
+    _execution(frame).executedPlan()
+
+
+def collect_garbage(spark: SparkSession) -> None:
+    """Ask the session's JVM to collect garbage, so that a query does not pay for the one before."""
+    spark._jvm.System.gc()  # type: ignore[union-attr]  # noqa: SLF001
+
+
+def plan_tree(spark: SparkSession, frame: DataFrame) -> dict[str, Any]:
+    """Give the executed plan, after adaptive execution, as Spark's event log writes it."""
+    jvm: Any = spark._jvm  # noqa: SLF001
+    plan = _execution(frame).executedPlan()
+    info = jvm.org.apache.spark.sql.execution.SparkPlanInfo.fromSparkPlan(plan)
+    ui = jvm.org.apache.spark.sql.execution.ui
+    event = ui.SparkListenerSQLAdaptiveExecutionUpdate(0, "", info)
+    tree: dict[str, Any] = json.loads(
+        jvm.org.apache.spark.util.JsonProtocol.sparkEventToJsonString(event)
+    )["sparkPlanInfo"]
+    return tree
+
+
+def nodes(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Walk the operators of a plan tree from the root.
+
+    Below an `EmptyRelation` Spark shows the logical plan that it did not run: that is left out, as
+    are the wrappers of generated code.
+    """
+    if tree["nodeName"].split(" ")[0] not in WRAPPERS:
+        yield tree
+    if tree["nodeName"] != "EmptyRelation":
+        for child in tree.get("children", []):
+            yield from nodes(child)
+
+
+WANTED = {
+    "rows_out_of_joins": ("Join", "number of output rows"),
+    "shuffled_bytes": ("Exchange", "shuffle bytes written"),
+    "sort_ms": ("Sort", "sort time"),
+    "spilled_bytes": ("", "spill size"),
+}
+"""Sum over all operators whose name has the first text, of the metric named second."""
+
+
+def wanted_metrics(tree: dict[str, Any]) -> dict[str, set[int]]:
+    """Pick the accumulators whose sums are reported."""
+    found: dict[str, set[int]] = {figure: set() for figure in WANTED}
+    for node in nodes(tree):
+        name = node["nodeName"].replace("CartesianProduct", "CartesianProductJoin")
+        for metric in node.get("metrics", []):
+            for figure, (operator, metric_name) in WANTED.items():
+                if operator in name and metric["name"] == metric_name:
+                    found[figure].add(int(metric["accumulatorId"]))
+    return found
+
+
+def metric_sums(spark: SparkSession, tree: dict[str, Any]) -> dict[str, int]:
+    """Sum rows out of joins, shuffled bytes, sort time and spilled bytes of a finished plan."""
+    context = spark._jvm.org.apache.spark.util.AccumulatorContext  # type: ignore[union-attr]  # noqa: SLF001
+    sums = {}
+    for figure, accumulators in wanted_metrics(tree).items():
+        total = 0
+        for number in accumulators:
+            found = context.get(number)
+            if found.isDefined():
+                total += max(0, int(found.get().value()))
+        sums[figure] = total
+    return sums
+
+
+def operator_counts(tree: dict[str, Any]) -> dict[str, int]:
+    """Count the operators of a plan by name."""
+    counts: dict[str, int] = {}
+    for node in nodes(tree):
+        name = node["nodeName"].split(" ")[0]
+        counts[name] = counts.get(name, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def order_columns(frame: DataFrame) -> list[int]:
+    """Find which output columns the outermost ORDER BY sorts on."""
+    plan = _execution(frame).analyzed()
+    output = plan.output()
+    positions = {str(output.apply(at).exprId().id()): at for at in reversed(range(output.length()))}
+    while plan.nodeName() in ("GlobalLimit", "LocalLimit", "Project", "WithCTE"):
+        plan = plan.child() if plan.nodeName() != "WithCTE" else plan.plan()
+    if plan.nodeName() != "Sort":
+        return []
+    found = []
+    for at in range(plan.order().length()):
+        key = plan.order().apply(at).child()
+        if key.nodeName() != "AttributeReference":
+            break
+        position = positions.get(str(key.exprId().id()))
+        if position is None:
+            break
+        found.append(position)
+    return found
+
+
+def register(spark: SparkSession, tables: Mapping[str, str], kept: Path) -> None:
+    """
+    Make catalog tables, with ANALYZE statistics kept in files, or else collected now and kept.
+
+    Spark's in-memory catalog forgets them with the session, and a metastore would need a database
+    of its own. So they are kept in Java's serialised form, for later sessions.
+    """
+    folder = kept / f"spark-{spark.version}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, path in tables.items():
+        spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{path}'")
+        file = folder / f"{name}.ser"
+        if file.is_file():
+            put_statistics(spark, name, file.read_bytes())
+            continue
+        spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS")
+        temp = file.with_suffix(".part")
+        temp.write_bytes(get_statistics(spark, name))
+        temp.replace(file)
+
+
+def _reach(spark: SparkSession, table: str) -> tuple[Any, Any, Any]:
+    jvm: Any = spark._jvm  # noqa: SLF001
+    catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001
+    return jvm, catalog, jvm.org.apache.spark.sql.catalyst.TableIdentifier(table)
+
+
+def get_statistics(spark: SparkSession, table: str) -> bytes:
+    """Read a table's statistics out of the catalog."""
+    jvm, catalog, identifier = _reach(spark, table)
+    found = catalog.getTableMetadata(identifier).stats().get()
+    return bytes(jvm.org.apache.spark.util.Utils.serialize(found))
+
+
+def put_statistics(spark: SparkSession, table: str, kept: bytes) -> None:
+    """Put statistics back into the catalog."""
+    jvm, catalog, identifier = _reach(spark, table)
+    found = jvm.org.apache.spark.util.Utils.deserialize(bytearray(kept))
+    catalog.alterTableStats(identifier, jvm.scala.Option.apply(found))

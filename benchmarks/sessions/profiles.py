@@ -1,0 +1,107 @@
+"""
+The sessions that are measured: stock Spark, with ANALYZE, tuned by hand, and Selinger.
+
+All profiles share master, memory, shuffle partitions and everything else that is not their point.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from selinger.install import spark_conf
+
+from benchmarks.paths import public_text
+
+COMMON = {
+    "spark.sql.shuffle.partitions": "16",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+"""Set alike in every profile."""
+
+_HASH_JOIN = "spark.sql.adaptive.convertSortMergeJoinToShuffledHashJoin"
+_MERGE_SUBPLANS = "spark.sql.optimizer.mergeSubplans.filterPropagation"
+
+ANALYZED = {
+    "spark.sql.statistics.histogram.enabled": "true",
+    "spark.sql.cbo.enabled": "true",
+    "spark.sql.cbo.planStats.enabled": "true",
+    "spark.sql.cbo.joinReorder.enabled": "true",
+}
+"""Statistics of ANALYZE, and all that Spark does with them."""
+
+TUNED = {
+    **ANALYZED,
+    # Joins: larger broadcasts, hash joins when planning and when re-planning.
+    "spark.sql.autoBroadcastJoinThreshold": "64MB",
+    "spark.sql.join.preferSortMergeJoin": "false",
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "128MB",
+    f"{_HASH_JOIN}.lookThroughOperators.enabled": "true",
+    "spark.sql.join.splitStreamedSideJoinCondition": "true",
+    "spark.sql.shuffle.spreadNullJoinKeys.enabled": "true",
+    # Runtime filters on tables of ordinary size.
+    "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "64MB",
+    "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold": "64MB",
+    # Rewrites that 4.3 has and leaves off.
+    "spark.sql.optimizer.pushDownJoinThroughUnion.enabled": "true",
+    f"{_MERGE_SUBPLANS}.symmetricFilterPropagation.enabled": "true",
+    f"{_MERGE_SUBPLANS}.throughJoin.enabled": "true",
+    "spark.sql.optimizer.dynamicPartitionPruning.broadcastProjection.enabled": "true",
+    "spark.sql.optimizer.singleTaskExecution.enabled": "true",
+}
+"""What a user can set by hand in Spark 4.3 and has little to lose by."""
+
+NAMES = ("stock", "analyzed", "tuned", "selinger")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One kind of session."""
+
+    name: str
+    conf: Mapping[str, str] = field(default_factory=dict)
+    analyzed: bool = False
+
+    def public_conf(self) -> dict[str, str]:
+        """Give the confs as results may show them."""
+        return {key: public_text(value) for key, value in sorted(self.conf.items())}
+
+    def with_copied_jars(self, folder: Path) -> Profile:
+        """Copy the jars, so that a build in the meantime does not change them."""
+        if not self._jars():
+            return self
+        copies = [shutil.copy2(jar, folder) for jar in self._jars()]
+        return replace(self, conf={**self.conf, "spark.jars": ",".join(map(str, copies))})
+
+    def _jars(self) -> list[Path]:
+        return [Path(jar) for jar in self.conf.get("spark.jars", "").split(",") if jar]
+
+    def jar_hash(self) -> str | None:
+        """Identify the bits of the jars that the session loads."""
+        if not self._jars():
+            return None
+        digest = hashlib.sha256()
+        for jar in self._jars():
+            digest.update(jar.read_bytes())
+        return digest.hexdigest()
+
+
+def make_profile(name: str, memory: str = "8g", cores: int = 2) -> Profile:
+    """Make a profile by name."""
+    conf = {"spark.master": f"local[{cores}]", "spark.driver.memory": memory, **COMMON}
+    if name == "stock":
+        return Profile(name, conf)
+    if name == "analyzed":
+        return Profile(name, {**conf, **ANALYZED}, analyzed=True)
+    if name == "tuned":
+        return Profile(name, {**conf, **TUNED}, analyzed=True)
+    if name == "selinger":
+        return Profile(name, {**spark_conf(conf), "spark.selinger.explain.format": "json"})
+    raise ValueError(f"no profile {name!r}: choose from {', '.join(NAMES)}")

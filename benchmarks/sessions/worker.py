@@ -1,0 +1,161 @@
+"""
+One Spark session in a process of its own, driven by JSON lines.
+
+The parent writes one request a line to standard input and reads one reply a line from standard
+output. A process has one profile, so a stock session has no trace of Selinger. `cancel` is obeyed
+while a query runs; the end of standard input ends the process.
+"""
+
+import json
+import os
+import pickle
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from selinger.explain import printed_plan
+
+from benchmarks.paths import public_text
+from benchmarks.sessions import jvm
+
+Request = dict[str, Any]
+Reply = dict[str, Any]
+
+
+class Worker:
+    """The session and what can be asked of it."""
+
+    def __init__(self, say: Callable[[Reply], None]) -> None:
+        self.say = say
+        self.session: SparkSession | None = None
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session; `open` makes it."""
+        if self.session is None:
+            raise RuntimeError("no session yet: send an open request first")
+        return self.session
+
+    def open(self, request: Request) -> Reply:
+        """Start the session and register the tables."""
+        builder = SparkSession.builder.appName("benchmark")
+        for key, value in request["conf"].items():
+            builder = builder.config(key, value)
+        self.session = builder.getOrCreate()
+        self.session.sparkContext.setLogLevel("ERROR")
+        if request["analyzed"]:
+            jvm.register(self.session, request["tables"], Path(request["analyzed"]))
+        else:
+            for name, path in request["tables"].items():
+                self.session.read.parquet(path).createOrReplaceTempView(name)
+        settle(self.session)
+        return {"spark": self.session.version}
+
+    def run(self, request: Request) -> Reply:
+        """Plan and run one query, and collect all its rows: that is the measured time."""
+        jvm.collect_garbage(self.spark)
+        start = time.perf_counter()
+        frame = self.spark.sql(request["sql"])
+        jvm.force_planning(frame)
+        planned = time.perf_counter()
+        rows = frame.collect()
+        end = time.perf_counter()
+        reply: Reply = {
+            "seconds": end - start,
+            "planning_ms": (planned - start) * 1000,
+            "rows": len(rows),
+        }
+        if request["rows_to"]:
+            with Path(request["rows_to"]).open("wb") as file:
+                pickle.dump([tuple(row) for row in rows], file)
+            reply["order_columns"] = jvm.order_columns(frame)
+        if request["details"]:
+            tree = jvm.plan_tree(self.spark, frame)
+            reply["explained"] = public_text(printed_plan(frame))
+            reply["metrics"] = jvm.metric_sums(self.spark, tree)
+            reply["operators"] = jvm.operator_counts(tree)
+        return reply
+
+    def plan(self, request: Request) -> Reply:
+        """Plan one query several times, without running it."""
+        jvm.collect_garbage(self.spark)
+        taken = []
+        for _ in range(request["times"]):
+            start = time.perf_counter()
+            jvm.force_planning(self.spark.sql(request["sql"]))
+            taken.append((time.perf_counter() - start) * 1000)
+        return {"planning_ms": taken}
+
+    def write(self, request: Request) -> Reply:
+        """Run a query and write its whole result as Parquet, columns named ``c0``, ``c1``, …."""
+        frame = self.spark.sql(request["sql"])
+        names = [f"c{number}" for number in range(len(frame.columns))]
+        frame.toDF(*names).write.parquet(request["to"])
+        return {}
+
+    def answer(self, request: Request) -> None:
+        """Do what a request asks, and reply with the result or with the error."""
+        commands = {"open": self.open, "run": self.run, "plan": self.plan, "write": self.write}
+        try:
+            reply = commands[request["cmd"]](request)
+        except Exception as error:  # noqa: BLE001  # the parent records every failure
+            self.say({"ok": False, **describe_error(error)})
+        else:
+            self.say({"ok": True, **reply})
+
+    def cancel(self) -> None:
+        """Cancel whatever runs."""
+        if self.session is not None:
+            self.session.sparkContext.cancelAllJobs()
+
+
+def settle(spark: SparkSession) -> None:
+    """Run a join, an aggregate and a sort over made-up numbers, which loads many classes."""
+    sql = """
+        SELECT a.id % 1000 AS k, count(*), max(b.s)
+        FROM range(1000000) a JOIN (SELECT id, cast(id AS string) AS s FROM range(300000)) b
+        ON a.id = b.id GROUP BY 1 ORDER BY 1
+    """
+    for _ in range(3):
+        spark.sql(sql).collect()
+
+
+def describe_error(error: Exception) -> Reply:
+    """Sum an error up for the parent."""
+    condition = getattr(error, "getCondition", lambda: None)()
+    return {"kind": condition or type(error).__name__, "error": public_text(str(error))[:2000]}
+
+
+def main() -> None:
+    """Serve requests until standard input ends, which ends the process and its JVM."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever the JVM or a library prints must not mix with the replies
+
+    def say(reply: Reply) -> None:
+        out.write(json.dumps(reply) + "\n")
+        out.flush()
+
+    worker = Worker(say)
+    requests: queue.Queue[Request] = queue.Queue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            request = json.loads(line)
+            if request["cmd"] == "cancel":
+                worker.cancel()
+            else:
+                requests.put(request)
+        os._exit(0)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        worker.answer(requests.get())
+
+
+if __name__ == "__main__":
+    main()

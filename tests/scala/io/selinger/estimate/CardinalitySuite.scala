@@ -35,7 +35,7 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("an inner join on a key keeps the rows of the fact table") {
     val result = estimate(joined(Inner))
     assert(result.rows.value == 10000 && result.rows.origin == Origin.Derived)
-    assert(result.high >= result.rows.value)
+    assert(result.upperBound >= result.rows.value)
     assert(result.bound.contains(1e6))
   }
 
@@ -58,9 +58,9 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(estimate(Join(unique, fact.plan, Inner, key, JoinHint.NONE)).bound.contains(10000.0))
   }
 
-  test("a column that merely looks like a key calms no fear") {
+  test("a column that merely looks like a key lowers no upper bound") {
     val result = estimate(joined(Inner))
-    assert(result.high == 1e6 && result.bound.contains(1e6))
+    assert(result.upperBound == 1e6 && result.bound.contains(1e6))
   }
 
   test("a key that is unique only together with another bounds nothing") {
@@ -80,11 +80,11 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(product.rows.value == 1e6 && product.bound.contains(1e6))
   }
 
-  test("a condition beside the keys keeps a part, and surprises by keeping all") {
+  test("a condition beside the keys keeps a part; its upper bound is that it keeps all") {
     val both = And(fact.a === dim.a, fact.b < dim.b)
     val result = estimate(Join(fact.plan, dim.plan, Inner, Some(both), JoinHint.NONE))
     assert(result.rows.value < rows(joined(Inner)))
-    assert(result.high >= rows(joined(Inner)))
+    assert(result.upperBound >= rows(joined(Inner)))
   }
 
   test("outer joins return the preserved rows at least") {
@@ -99,17 +99,17 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("an outer join makes nulls: filtering on them may keep every preserved row") {
     val missing = joined(LeftOuter).where(dim.a.isNull)
-    assert(estimate(missing).high >= 10000)
+    assert(estimate(missing).upperBound >= 10000)
     assert(rows(missing) > 0)
     val missingLeft = joined(RightOuter, dim, fact).where(dim.a.isNull)
-    assert(estimate(missingLeft).high >= 10000)
+    assert(estimate(missingLeft).upperBound >= 10000)
   }
 
   test("semi and anti joins return no more than their left side") {
     Seq(LeftSemi, LeftAnti).foreach { kind =>
       val result = estimate(joined(kind))
       assert(result.rows.value > 0 && result.rows.value <= 10000)
-      assert(result.high == 10000 && result.bound.contains(10000.0))
+      assert(result.upperBound == 10000 && result.bound.contains(10000.0))
     }
   }
 
@@ -217,7 +217,7 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       Estimates.estimate(joinedWith(colours, fact.plan, kind)(colours.b === 3.0), fact, colours)
     assert(math.abs(reduced(LeftSemi).get.rows.value - 1000) < 10)
     assert(math.abs(reduced(LeftAnti).get.rows.value - 9000) < 10)
-    assert(reduced(LeftAnti).get.high == 10000)
+    assert(reduced(LeftAnti).get.upperBound == 10000)
   }
 
   test("two sides that a subquery has reduced to the same keys have the rest of them in common") {
@@ -263,7 +263,9 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       Estimates.estimate(padded.where(condition), fact, colours).get
     assert(math.abs(left(colours.a.isNull).rows.value - 9000) < 100)
     assert(math.abs(left(colours.a.isNotNull).rows.value - 1000) < 100)
-    assert(left(colours.a.isNull).high >= 10000 && left(colours.a.isNotNull).high >= 10000)
+    assert(
+      left(colours.a.isNull).upperBound >= 10000 && left(colours.a.isNotNull).upperBound >= 10000
+    )
   }
 
   test("nulls find each other by a null-safe key only") {
@@ -498,7 +500,7 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("an aggregate returns a row a group, and one without keys just one") {
     val groups = estimate(fact.plan.groupBy(fact.a)(fact.a, count(Literal(1)).as("n")))
-    assert(groups.rows.value == 100 && groups.bound.contains(10000.0) && groups.high == 10000)
+    assert(groups.rows.value == 100 && groups.bound.contains(10000.0) && groups.upperBound == 10000)
     assert(estimate(fact.plan.groupBy()(count(Literal(1)).as("n"))).bound.contains(1.0))
     assert(rows(fact.plan.groupBy(fact.a, fact.b)(fact.a)) == 10000)
   }
@@ -587,7 +589,7 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val script = ScriptTransformation("cat", fact.plan.output, fact.plan, null)
     val result = estimate(script)
     assert(result.rows.origin == Origin.Default && result.bound.isEmpty)
-    assert(result.high == PlanEstimate.most)
+    assert(result.upperBound == PlanEstimate.most)
   }
 
   test("an unknown leaf makes unknown whatever is above it") {
@@ -675,7 +677,7 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("whatever the plan: rows ≤ high ≤ bound, and all of them finite numbers") {
+  test("whatever the plan: rows ≤ upper bound ≤ bound, and all of them finite numbers") {
     val cases = for {
       relations <- Gen.listOfN(3, Estimates.relation)
       plan <- plans(relations, 4)

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.IntegerType
 import org.scalatest.funsuite.AnyFunSuite
 import scala.util.Random
 
-/** What is feared of joins of sampled relations. */
+/** The upper bounds of joins of sampled relations. */
 class KeyDegreesSuite extends AnyFunSuite {
 
   /** A relation of these keys, of which `sampled` are seen. */
@@ -66,9 +66,9 @@ class KeyDegreesSuite extends AnyFunSuite {
   private def join(left: LogicalPlan, right: LogicalPlan, l: Attribute, r: Attribute): Join =
     Join(left, right, Inner, Some(EqualTo(l, r)), JoinHint.NONE)
 
-  private def feared(plan: LogicalPlan, relations: Relation*): Double = {
+  private def upperBound(plan: LogicalPlan, relations: Relation*): Double = {
     PlanningPass.start()
-    Estimates.estimate(plan, relations: _*).getOrElse(fail("unknown")).high
+    Estimates.estimate(plan, relations: _*).getOrElse(fail("unknown")).upperBound
   }
 
   private def keys(count: Int, seed: Int)(draw: Random => Any): IndexedSeq[Any] = {
@@ -84,41 +84,43 @@ class KeyDegreesSuite extends AnyFunSuite {
     val facts = relation(keys(100000, 1)(_.nextInt(20000)), 10000, 1)
     val dims = relation(new Random(2).shuffle((0 until 20000).toIndexedSeq), 5000, 2)
     val plan = join(facts.plan, dims.plan, facts.a, dims.a)
-    assert(feared(plan, facts, dims) >= 100000)
-    assert(feared(plan, facts, dims) < 120000)
+    assert(upperBound(plan, facts, dims) >= 100000)
+    assert(upperBound(plan, facts, dims) < 120000)
   }
 
   test("few rows of one side meet no more than the most frequent keys of the other") {
     val facts = relation(keys(100000, 3)(_.nextInt(1000)), 10000, 3)
     val few = relation((0 until 10).map(_ * 7), 10, 4)
-    val found = feared(join(facts.plan, few.plan, facts.a, few.a), facts, few)
+    val found = upperBound(join(facts.plan, few.plan, facts.a, few.a), facts, few)
     // A hundredth of the rows, and room for chance.
     assert(found >= 1000 && found < 3000, found)
   }
 
-  test("rows of one key that lie side by side are feared, though no two of them were sampled") {
+  test(
+    "rows of one key that lie side by side raise the upper bound, though no two of them were sampled"
+  ) {
     val runs = new Random(15).shuffle((0 until 20000).toIndexedSeq).flatMap(Seq.fill(5)(_))
     val (facts, dims) =
       (relation(keys(50000, 14)(_.nextInt(20000)), 5000, 14), relation(runs, 10000, 15))
-    assert(feared(join(facts.plan, dims.plan, facts.a, dims.a), facts, dims) >= 250000)
+    assert(upperBound(join(facts.plan, dims.plan, facts.a, dims.a), facts, dims) >= 250000)
   }
 
   test("one part of a relation says nothing of the others") {
     val facts = relation(keys(10000, 16)(_.nextInt(2000)), 1000, 16, covered = 0.1)
     val dims = relation(0 until 2000, 2000, 17)
     val other = relation(keys(10000, 18)(_.nextInt(2000)), 1000, 18, covered = 0.1)
-    assert(feared(join(facts.plan, other.plan, facts.a, other.a), facts, other) == 1e8)
+    assert(upperBound(join(facts.plan, other.plan, facts.a, other.a), facts, other) == 1e8)
     // Of the other side all is known.
-    assert(feared(join(facts.plan, dims.plan, facts.a, dims.a), facts, dims) == 10000)
+    assert(upperBound(join(facts.plan, dims.plan, facts.a, dims.a), facts, dims) == 10000)
   }
 
-  test("a heavy key is feared") {
+  test("a heavy hitter raises the upper bound") {
     val heavy = keys(100000, 5)(random => if (random.nextBoolean()) 7 else random.nextInt(50000))
     val (left, right) = (relation(heavy, 10000, 5), relation(heavy, 10000, 6))
-    assert(feared(join(left.plan, right.plan, left.a, right.a), left, right) >= 0.25 * 1e10)
+    assert(upperBound(join(left.plan, right.plan, left.a, right.a), left, right) >= 0.25 * 1e10)
   }
 
-  test("whatever the keys, hardly a join is larger than was feared") {
+  test("whatever the keys, hardly a join is larger than its upper bound") {
     val shapes = Seq[Random => Any](
       zipf(5000),
       _.nextInt(3000),
@@ -135,9 +137,9 @@ class KeyDegreesSuite extends AnyFunSuite {
         (relation(ours, 2000, 10000 + seed), relation(theirs, 1000, 20000 + seed))
       val counts = theirs.filter(_ != null).groupBy(identity).view.mapValues(_.size.toDouble)
       val rows = ours.filter(_ != null).map(counts.getOrElse(_, 0.0)).sum
-      val high = feared(join(left.plan, right.plan, left.a, right.a), left, right)
-      assert(high < 20000.0 * theirs.size, "the product of both sides says nothing")
-      high >= rows
+      val most = upperBound(join(left.plan, right.plan, left.a, right.a), left, right)
+      assert(most < 20000.0 * theirs.size, "the product of both sides says nothing")
+      most >= rows
     }
     assert(outcomes.count(identity) >= outcomes.size * 0.999)
   }
@@ -149,26 +151,26 @@ class KeyDegreesSuite extends AnyFunSuite {
     val twice = join(facts.plan, other.plan, facts.a, other.a)
     val plan = join(few.plan, twice, few.a, facts.a)
     // Ten by ten rows a key, of which all are joined.
-    assert(feared(plan, facts, other, few) >= 100000)
+    assert(upperBound(plan, facts, other, few) >= 100000)
   }
 
   test("outer joins keep their rows") {
     val facts = relation(keys(100000, 10)(_.nextInt(20000)), 10000, 10)
     val dims = relation((0 until 20000).map(_ + 1000000), 20000, 11)
     val plan = join(facts.plan, dims.plan, facts.a, dims.a).copy(joinType = LeftOuter)
-    assert(feared(plan, facts, dims) >= 100000)
+    assert(upperBound(plan, facts, dims) >= 100000)
   }
 
   test(
-    "of rows in some order little is known, and without a sample of the keys anything is feared"
+    "of rows in some order little is known, and without a sample of the keys the upper bound is the product"
   ) {
     val facts = relation(keys(1000, 12)(_.nextInt(100)), 100, 12)
     val product = 1000.0 * 1000.0
     val unseen = Estimates.counted(1000, a = Estimates.evenly(0, 99))
     val sorted = relation(keys(1000, 13)(_.nextInt(100)), 100, 13, ordered = Set(0))
-    val known = feared(join(sorted.plan, unseen.plan, sorted.a, unseen.a), sorted, unseen)
+    val known = upperBound(join(sorted.plan, unseen.plan, sorted.a, unseen.a), sorted, unseen)
     assert(known > 100000 && known < product)
     val grouped = Aggregate(Seq(facts.a, facts.b), Seq(facts.a), facts.plan)
-    assert(feared(join(grouped, unseen.plan, facts.a, unseen.a), facts, unseen) == product)
+    assert(upperBound(join(grouped, unseen.plan, facts.a, unseen.a), facts, unseen) == product)
   }
 }

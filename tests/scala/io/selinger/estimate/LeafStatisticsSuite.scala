@@ -50,7 +50,7 @@ class LeafStatisticsSuite extends AnyFunSuite with SharedSession {
     withConf(SelingerConf.FOOTER_MAX_FILES.key -> "1") {
       val found = estimate(spark.table("facts")).get
       assert(
-        found.rows.origin == Origin.Sampled && found.bound.isEmpty && found.high > found.rows.value
+        found.rows.origin == Origin.Sampled && found.bound.isEmpty && found.upperBound > found.rows.value
       )
     }
   }

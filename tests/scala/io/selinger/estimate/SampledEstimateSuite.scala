@@ -35,17 +35,17 @@ class SampledEstimateSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   private val million = Estimates.counted(1e6, a = Estimates.evenly(1, 1000))
 
-  test("rows follow the sample, what is feared less so, the bound not at all") {
+  test("rows follow the sample, their upper bound less so, `bound` not at all") {
     val found = estimate(million, sampleOf(million, Seq.fill(16)(62)))
     assert(math.abs(found.rows.value / 99200 - 1) < 0.02)
     assert(found.rows.origin == Origin.Sampled)
-    assert(found.high > 1.3 * found.rows.value && found.high < 5e5)
+    assert(found.upperBound > 1.3 * found.rows.value && found.upperBound < 5e5)
     assert(found.bound.contains(1e6))
   }
 
   test("a sample of everything is a count") {
     val found = estimate(million, sampleOf(million, Seq.fill(16)(25), complete = true))
-    assert(found.rows.value == 40000 && found.high == 40000 && found.bound.contains(1e6))
+    assert(found.rows.value == 40000 && found.upperBound == 40000 && found.bound.contains(1e6))
   }
 
   test("distinct values: no more than known before, fewer where the sample has fewer") {

@@ -64,17 +64,17 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("nothing is never expected of a range outside the known one, for it may be a sample's") {
     val outside = filtered(a > 500)
     assert(outside.rows.value >= 1.0)
-    assert(outside.high > 100)
+    assert(outside.upperBound > 100)
     assert(filtered(a > 50, a < 20).rows.value >= 1.0)
   }
 
-  test("a share of zero that only a sample shows leaves a surprise possible") {
+  test("a share of zero that only a sample shows has an upper bound above zero") {
     val part = Estimates.sampled(1e6, evenly(0, 99))
     val nulls = Selectivity.filter(part.estimate.get, Seq(part.a.isNull))
-    assert(nulls.high > 1000)
+    assert(nulls.upperBound > 1000)
     val onlyNulls = Estimates.sampled(1e6, ColumnStatistics(nullFraction = Some(1.0)))
     val rest = Selectivity.filter(onlyNulls.estimate.get, Seq(onlyNulls.a.isNotNull))
-    assert(rest.high > 1000)
+    assert(rest.upperBound > 1000)
   }
 
   test("lists keep as many values as they have") {
@@ -83,14 +83,14 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(share(s.in("x", "y")) <= 0.5)
   }
 
-  test("without statistics a guess, with a surprise of everything") {
+  test("without statistics a guess, whose upper bound is everything") {
     Seq(s === "x", s < "x", s.like("x%"), s.startsWith("x"), Rand(Literal(1L)) < 0.5).foreach {
       guess =>
         val selectivity = Selectivity.of(guess, input)
         assert(selectivity.origin == Origin.Default)
         assert(selectivity.expected > 0 && selectivity.expected < 1)
-        assert(selectivity.high == 1.0)
-        assert(filtered(guess).high == input.high)
+        assert(selectivity.upperBound == 1.0)
+        assert(filtered(guess).upperBound == input.upperBound)
     }
   }
 
@@ -103,12 +103,12 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("filters that Spark adds at run time keep everything") {
     val pruning = DynamicPruningExpression(Literal(true))
     assert(share(pruning) == 1.0)
-    assert(filtered(pruning).high == input.high)
+    assert(filtered(pruning).upperBound == input.upperBound)
   }
 
   test("NOT takes the rest and trusts nothing") {
     assert(share(!(a === 5)) === 0.99)
-    assert(Selectivity.of(!(a < 25), input).high == 1.0)
+    assert(Selectivity.of(!(a < 25), input).upperBound == 1.0)
   }
 
   test("OR adds what both keep, and no more than everything") {
@@ -124,10 +124,10 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(both > 1000 * 0.25 * 0.1 && both <= 1000 * 0.1)
   }
 
-  test("the surprise of a conjunction is that of its most selective part alone") {
-    val sure = filtered(a === 5).high
-    assert(filtered(a === 5, s === "x").high == sure)
-    assert(filtered(s === "x", s === "y").high == input.high)
+  test("the upper bound of a conjunction is that of its most selective part alone") {
+    val sure = filtered(a === 5).upperBound
+    assert(filtered(a === 5, s === "x").upperBound == sure)
+    assert(filtered(s === "x", s === "y").upperBound == input.upperBound)
   }
 
   test("what cannot be exceeded stays, for a predicate may keep everything") {
@@ -211,7 +211,7 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(of(c.a.cast(DoubleType) < c.b).expected === 0.75)
     assert(of(c.b > c.a.cast(DoubleType)).expected === 0.75)
     assert(of(c.b < c.a.cast(DoubleType)).expected === 0.25)
-    assert(of(c.b < c.a.cast(DoubleType)).high == 1.0)
+    assert(of(c.b < c.a.cast(DoubleType)).upperBound == 1.0)
     assert(of(c.s < c.s).origin == Origin.Default)
   }
 
@@ -267,12 +267,12 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     predicate <- Estimates.predicate(relation.plan.output)
   } yield (relation, predicate)
 
-  test("a share is between nothing and everything, and no surprise is below it") {
+  test("a share is between nothing and everything, and its upper bound is not below it") {
     forAll(filters) { case (relation, predicate) =>
       val share = Selectivity.of(predicate, relation.estimate.get)
       assert(share.expected >= 0 && share.expected <= 1)
-      assert(share.high >= 0 && share.high <= 1)
-      assert(share.expected <= share.high)
+      assert(share.upperBound >= 0 && share.upperBound <= 1)
+      assert(share.expected <= share.upperBound)
     }
   }
 
@@ -282,7 +282,7 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       val after = Selectivity.filter(before, Selectivity.conjuncts(predicate))
       Estimates.problem(after).foreach(fail(_))
       assert(after.rows.value <= math.max(1.0, before.rows.value))
-      assert(after.high <= math.max(1.0, before.high))
+      assert(after.upperBound <= math.max(1.0, before.upperBound))
       assert(after.bound == before.bound)
     }
   }

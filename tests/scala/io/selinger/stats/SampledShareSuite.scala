@@ -54,7 +54,7 @@ class SampledShareSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   private def groups(matched: Seq[Int], rows: Int): Seq[SampledGroup] =
     matched.map(SampledGroup(_, rows))
 
-  test("what is feared is never below what is found, and never above everything") {
+  test("the upper bound is never below the share found, and never above everything") {
     forAll(
       Gen.nonEmptyListOf(Gen.choose(0, 700)),
       Gen.choose(0.0, 1.0),
@@ -87,7 +87,7 @@ class SampledShareSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     )
   }
 
-  /** How often the truth exceeds what is feared, over simulated relations of 400 row groups. */
+  /** How often the truth exceeds the upper bound, over simulated relations of 400 row groups. */
   private def exceeded(alike: Boolean)(share: (Random, Int) => Double): Double = {
     val random = new Random(5)
     val runs = 1000
@@ -96,8 +96,8 @@ class SampledShareSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       val offset = random.nextInt(25)
       val sampled = (0 until 16).map(i => shares(i * 25 + offset))
       val matched = sampled.map(p => (0 until 625).count(_ => random.nextDouble() < p))
-      val feared = SampledShare.upper(groups(matched, 625), 0.0, if (alike) 1.0 else 0.0)
-      shares.sum / shares.size > feared
+      val upperBound = SampledShare.upper(groups(matched, 625), 0.0, if (alike) 1.0 else 0.0)
+      shares.sum / shares.size > upperBound
     } / runs.toDouble
   }
 
@@ -109,7 +109,7 @@ class SampledShareSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     ("a month of a sorted column", true, (_, i) => if (i >= 100 && i < 107) 1.0 else 0.0),
     ("a quarter of a sorted column", true, (_, i) => if (i >= 100 && i < 200) 1.0 else 0.0)
   ).foreach { case (name, alike, share) =>
-    test(s"what is feared holds for $name") {
+    test(s"the upper bound holds for $name") {
       assert(exceeded(alike)(share) <= 0.002)
     }
   }

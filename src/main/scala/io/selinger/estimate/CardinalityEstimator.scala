@@ -62,7 +62,7 @@ final class CardinalityEstimator(
         val share = Selectivity.clamp(sample.upperBound - sample.lowerBound)
         input.withRows(
           Quantity(input.rows.value * share, input.rows.origin.worse(Origin.Derived)),
-          input.high * share * 1.5,
+          input.upperBound * share * 1.5,
           input.bound
         )
       }
@@ -75,20 +75,24 @@ final class CardinalityEstimator(
         val most = math.min(input.rows.value, groups.count * limit.limit)
         input.withRows(
           Quantity(most, input.rows.origin.worse(originOf(groups))),
-          input.high,
+          input.upperBound,
           input.bound
         )
       }
     case Intersect(left, right, _) =>
       for (l <- estimate(left); r <- estimate(right)) yield {
         val rows = math.min(l.rows.value, r.rows.value)
-        l.unsampled.withRows(Quantity(rows, l.rows.origin.worse(r.rows.origin)), l.high, l.bound)
+        l.unsampled.withRows(
+          Quantity(rows, l.rows.origin.worse(r.rows.origin)),
+          l.upperBound,
+          l.bound
+        )
       }
     case Except(left, _, _) =>
       estimate(left).map(l =>
         l.unsampled.withRows(
           Quantity(l.rows.value, l.rows.origin.worse(Origin.Default)),
-          l.high,
+          l.upperBound,
           l.bound
         )
       )
@@ -105,7 +109,7 @@ final class CardinalityEstimator(
       estimate(child).map { input =>
         PlanEstimate(
           Quantity(input.rows.value, Origin.Default),
-          high = PlanEstimate.most,
+          upperBound = PlanEstimate.most,
           bound = None,
           columns = input.columns
         )
@@ -241,7 +245,7 @@ final class CardinalityEstimator(
       .copy(columns = input.columns ++ counted)
       .withRows(
         Quantity(rows, input.rows.origin.worse(originOf(groups))),
-        input.high,
+        input.upperBound,
         input.bound
       )
   }
@@ -277,7 +281,7 @@ final class CardinalityEstimator(
             math.min(PlanEstimate.most, parts.map(_.rows.value).sum),
             Origin.worst(parts.map(_.rows.origin))
           ),
-          math.min(PlanEstimate.most, parts.map(_.high).sum),
+          math.min(PlanEstimate.most, parts.map(_.upperBound).sum),
           if (bounds.forall(_.isDefined)) Some(bounds.flatten.sum) else None,
           columns.toMap,
           domains = unitedDomains(union, parts),
@@ -332,7 +336,7 @@ final class CardinalityEstimator(
         Some(
           input.withRows(
             input.rows.copy(value = math.min(input.rows.value, most)),
-            math.min(input.high, most),
+            math.min(input.upperBound, most),
             Some(math.min(input.bound.getOrElse(most), most))
           )
         )
@@ -342,7 +346,7 @@ final class CardinalityEstimator(
   private def without(input: PlanEstimate, skipped: Double): PlanEstimate =
     input.withRows(
       input.rows.copy(value = math.max(0.0, input.rows.value - skipped)),
-      input.high,
+      input.upperBound,
       input.bound
     )
 
@@ -371,7 +375,7 @@ final class CardinalityEstimator(
       )
       .withRows(
         input.rows.copy(value = math.min(PlanEstimate.most, input.rows.value * copies)),
-        math.min(PlanEstimate.most, input.high * copies),
+        math.min(PlanEstimate.most, input.upperBound * copies),
         input.bound.map(_ * copies)
       )
   }

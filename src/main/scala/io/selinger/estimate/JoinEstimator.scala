@@ -158,7 +158,7 @@ object JoinEstimator {
     val whole = Selectivity.of(or, pairs)
     val before = pushed(join.leftColumns) * pushed(join.rightColumns)
     if (before <= 0) whole
-    else whole.copy(expected = Selectivity.clamp(whole.expected / before), high = 1.0)
+    else whole.copy(expected = Selectivity.clamp(whole.expected / before), upperBound = 1.0)
   }
 
   private def inner(
@@ -169,11 +169,11 @@ object JoinEstimator {
   ): PlanEstimate = {
     val keys = matches.keys.fold(Seq.empty[JoinKeys.Pair])(_.pairs)
     val degrees = new KeyDegrees(keys, left, right)
-    val feared = Seq(
-      Some(math.min(PlanEstimate.most, left.high * right.high)),
-      degrees.feared,
-      if (join.rightUnique) Some(left.high) else None,
-      if (join.leftUnique) Some(right.high) else None
+    val upperBound = Seq(
+      Some(math.min(PlanEstimate.most, left.upperBound * right.upperBound)),
+      degrees.upperBound,
+      if (join.rightUnique) Some(left.upperBound) else None,
+      if (join.leftUnique) Some(right.upperBound) else None
     ).flatten.min
     val keptLeft =
       thinned(left, math.min(left.rows.value * matches.left, matches.rows), matches.leftKeys)
@@ -193,7 +193,7 @@ object JoinEstimator {
       extremes = left.extremes ++ right.extremes
     ).withRows(
       Quantity(matches.rows, matches.origin),
-      feared,
+      upperBound,
       boundOf(join, left, right)
     )
   }
@@ -323,7 +323,7 @@ object JoinEstimator {
           math.min(rows, PlanEstimate.most),
           Origin.worst(matches.origin +: preserved.map(_.rows.origin))
         ),
-        pairs.high + preserved.map(_.high).sum,
+        pairs.upperBound + preserved.map(_.upperBound).sum,
         if (bounds.forall(_.isDefined)) Some(bounds.flatten.sum) else None
       )
   }
@@ -364,7 +364,7 @@ object JoinEstimator {
     val kept = left.rows.value * Selectivity.clamp(share)
     thinned(left, kept, matches.leftKeys).withRows(
       Quantity(kept, left.rows.origin.worse(matches.origin)),
-      left.high,
+      left.upperBound,
       left.bound
     )
   }

@@ -5,9 +5,9 @@ import io.selinger.stats.samples.SampledKeys
 import org.apache.spark.sql.catalyst.expressions.Expression
 
 /**
- * How many rows a join would be surprising to exceed, from how often keys occur in samples: an upper
- * end of the degrees of keys, as pessimistic estimators use [1], with a confidence in the place of a
- * proof. Without it, what is feared of a join is the product of its sides.
+ * The upper bound of a join's rows, from how often keys occur in samples: the maximum degree of keys, as
+ * pessimistic estimators use [1], but with a confidence (99.9 %) in the place of a proof. Without it, the
+ * upper bound of a join is the product of its sides.
  *
  * A set of keys has hardly more rows than those that are most frequent in the sample. Where no key
  * occurs twice in the sample of a whole relation, its rows have hardly any others of their key. Where a
@@ -31,14 +31,15 @@ private[estimate] final class KeyDegrees(
   /** Partners of a row of each side. */
   private val (ofLeft, ofRight) = (aRow(rights, right), aRow(lefts, left))
 
-  /** Rows that an inner join would be surprising to exceed; `None` where no sample tells. */
-  def feared: Option[Double] =
+  /** The upper bound of an inner join's rows; `None` where no sample tells. */
+  def upperBound: Option[Double] =
     Seq(
-      ofLeft.map(_ * left.high),
-      ofRight.map(_ * right.high),
+      ofLeft.map(_ * left.upperBound),
+      ofRight.map(_ * right.upperBound),
       // The rows of as many keys of one side as the other has rows, each met by all rows of its key.
-      for (partners <- ofRight; rows <- among(rights, right, left.high)) yield rows * partners,
-      for (partners <- ofLeft; rows <- among(lefts, left, right.high)) yield rows * partners
+      for (partners <- ofRight; rows <- among(rights, right, left.upperBound))
+        yield rows * partners,
+      for (partners <- ofLeft; rows <- among(lefts, left, right.upperBound)) yield rows * partners
     ).flatten.minOption.map(math.min(_, PlanEstimate.most))
 
   /** How often a row of each relation may be repeated in the result. */
@@ -78,7 +79,7 @@ private[estimate] object KeyDegrees {
             val ordered = !columns.forall(_.key.canMeet)
             val groups = if (ordered) rows.filled else rows.groups
             val share = SampledShare.upper(found, rows.rows, groups, rows.covered / all, ordered)
-            often * columns.head.relation.high * share
+            often * columns.head.relation.upperBound * share
           }
     }
 

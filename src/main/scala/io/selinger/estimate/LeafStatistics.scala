@@ -91,7 +91,7 @@ object LeafStatistics {
     case Some(estimate) =>
       estimate.withRows(
         estimate.rows.copy(value = math.min(estimate.rows.value, most)),
-        math.min(estimate.high, most),
+        math.min(estimate.upperBound, most),
         Some(math.min(estimate.bound.getOrElse(most), most))
       )
     case None => PlanEstimate(Quantity(most, Origin.Derived), most, Some(most))

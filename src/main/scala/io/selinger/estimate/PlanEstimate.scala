@@ -9,9 +9,13 @@ import org.apache.spark.sql.types.NumericType
  * What is believed of the rows that an operator returns. Three numbers, for three questions:
  *
  * @param rows the expected number, for comparing costs
- * @param high a number that would be surprising to exceed, for decisions that lose if it is: a
- *   predicate counts as keeping everything unless rows were counted
- * @param bound a number that cannot be exceeded, for decisions that must not go wrong
+ * @param upperBound the upper confidence bound of the rows, for decisions that lose if there are more.
+ *   Where a sample tells, the rows exceed it once in a thousand times (99.9 %, one-sided, see
+ *   [[io.selinger.stats.SampledShare.upper]]); where rows were counted, it is their count; where neither
+ *   tells, a predicate keeps everything and a join returns the product of its sides. Each filter and join
+ *   contributes its own bound: no confidence is claimed for a whole plan
+ * @param bound a number that cannot be exceeded, for decisions that must not go wrong; at least
+ *   `upperBound`
  * @param columns statistics of output columns, where known
  * @param measuredRowBytes width of a row as measured, where these rows exist already
  * @param nullsCounted whether null fractions are counts of just these rows: those of a whole
@@ -29,7 +33,7 @@ import org.apache.spark.sql.types.NumericType
  */
 final case class PlanEstimate(
     rows: Quantity,
-    high: Double,
+    upperBound: Double,
     bound: Option[Double],
     columns: Map[ExprId, ColumnStatistics] = Map.empty,
     measuredRowBytes: Option[Double] = None,
@@ -116,14 +120,14 @@ final case class PlanEstimate(
   def unsampled: PlanEstimate =
     copy(domains = domains.map { case (id, domain) => id -> domain.copy(sample = None) })
 
-  /** The same plan with other rows: `high` and `bound` stay consistent with them. */
-  def withRows(rows: Quantity, high: Double, bound: Option[Double]): PlanEstimate = {
+  /** The same plan with other rows: `upperBound` and `bound` stay consistent with them. */
+  def withRows(rows: Quantity, upperBound: Double, bound: Option[Double]): PlanEstimate = {
     val most = bound.getOrElse(PlanEstimate.most)
     // Never zero, unless it is certain: a product of small shares is no proof.
     val expected = math.min(math.max(rows.value, 1.0), most)
     copy(
       rows = Quantity(expected, rows.origin),
-      high = math.min(math.max(high, expected), most),
+      upperBound = math.min(math.max(upperBound, expected), most),
       bound = bound,
       nullsCounted = false
     )

@@ -6,9 +6,9 @@ import io.selinger.stats.samples.SampledRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 
 /**
- * A leaf's rows and columns after those predicates that were evaluated on a sample of it. Bounds
- * stay as they are: a sample proves nothing. What is feared sinks to a share that is exceeded once
- * in a thousand times, see [[SampledShare.upper]].
+ * A leaf's rows and columns after those predicates that were evaluated on a sample of it. `bound`
+ * stays as it is: a sample proves nothing. The upper bound sinks to a share that is exceeded once in a
+ * thousand times, see [[SampledShare.upper]].
  */
 object SampledEstimate {
 
@@ -41,7 +41,7 @@ object SampledEstimate {
     } else {
       val formulas = Selectivity.filter(input, sample.applied)
       val prior = formulas.rows.value / math.max(1.0, input.rows.value)
-      val (share, feared) =
+      val (share, upperBound) =
         if (sample.complete) {
           val counted = sample.matched.toDouble / math.max(1, sample.rows)
           (counted, counted)
@@ -62,7 +62,7 @@ object SampledEstimate {
         .foldLeft(left) { case (known, (id, column)) => ranged(known, id, column, sample) }
         .withRows(
           Quantity(rows, input.rows.origin.worse(Origin.Sampled)),
-          input.high * feared,
+          input.upperBound * upperBound,
           input.bound
         )
     }

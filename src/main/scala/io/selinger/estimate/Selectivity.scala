@@ -9,17 +9,17 @@ import org.apache.spark.unsafe.types.UTF8String
  * Share of rows that a predicate keeps.
  *
  * @param expected best estimate, 0 to 1
- * @param high a share that would be surprising to exceed; 1 unless rows were counted, for a
- *   range of values says nothing of how often each occurs
+ * @param upperBound the upper bound of the share; 1 unless rows were counted, for a range of values
+ *   says nothing of how often each occurs
  */
-final case class Selectivity(expected: Double, high: Double, origin: Origin)
+final case class Selectivity(expected: Double, upperBound: Double, origin: Origin)
 
 /**
  * Selectivity of predicates from column statistics.
  *
- * Uniform distribution within [min, max] and independence are assumed for what is expected, with
- * damped exponents in conjunctions (their full product underestimates correlated columns). What is
- * feared assumes neither: one value can hold almost all rows, and one outlier can stretch a range.
+ * The expected share assumes uniform distribution within [min, max] and independence, with damped
+ * exponents in conjunctions (their full product underestimates correlated columns). The upper bound
+ * assumes neither: one value can hold almost all rows, and one outlier can stretch a range.
  */
 object Selectivity {
 
@@ -64,7 +64,7 @@ object Selectivity {
       )
       .withRows(
         Quantity(kept, input.rows.origin.worse(total.origin)),
-        input.high * total.high,
+        input.upperBound * total.upperBound,
         input.bound
       )
   }
@@ -252,7 +252,7 @@ object Selectivity {
       val damped = parts.map(_.expected).sorted.zipWithIndex.map { case (share, i) =>
         math.pow(share, math.pow(damping, i.toDouble))
       }
-      Selectivity(damped.product, parts.map(_.high).min, Origin.worst(parts.map(_.origin)))
+      Selectivity(damped.product, parts.map(_.upperBound).min, Origin.worst(parts.map(_.origin)))
     }
 
   /** Alternatives of one column exclude each other; those of several are independent. */
@@ -268,7 +268,7 @@ object Selectivity {
       .sorted
     Selectivity(
       clamp(1.0 - shares.map(1.0 - _).product),
-      clamp(parts.map(_._2.high).sum),
+      clamp(parts.map(_._2.upperBound).sum),
       Origin.worst(parts.map(_._2.origin))
     )
   }

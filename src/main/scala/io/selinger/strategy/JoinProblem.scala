@@ -83,7 +83,7 @@ private[strategy] final case class JoinProblem(
   def evidence(choice: Choice): Seq[Evidence] = {
     def of(name: String, side: JoinInput) = Seq(
       Evidence(s"$name rows", side.estimate.rows.value, "rows", side.estimate.rows.origin),
-      Evidence(s"$name rows at most", side.estimate.high, "rows", side.estimate.rows.origin),
+      Evidence(s"$name rows at most", side.estimate.upperBound, "rows", side.estimate.rows.origin),
       Evidence(
         s"$name hash table",
         side.tableBytes(side.estimate.rows.value),

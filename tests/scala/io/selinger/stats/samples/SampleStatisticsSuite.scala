@@ -73,7 +73,7 @@ class SampleStatisticsSuite extends AnyFunSuite with SharedSession {
       found.rows.value <= truth * factor && found.rows.value >= truth / factor,
       s"${found.rows}, not $truth"
     )
-    assert(found.high >= truth && found.bound.contains(rows.toDouble))
+    assert(found.upperBound >= truth && found.bound.contains(rows.toDouble))
     ()
   }
 
@@ -101,11 +101,11 @@ class SampleStatisticsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
-  test("what is feared sinks, but not to what is expected; bounds stay") {
+  test("the upper bound sinks, but not to the rows expected; `bound` stays") {
     withTable { table =>
       val found = estimate(table.where("text LIKE '%special%'"))
       assert(found.rows.origin == Origin.Sampled)
-      assert(found.high < rows * 0.5 && found.high > found.rows.value)
+      assert(found.upperBound < rows * 0.5 && found.upperBound > found.rows.value)
       assert(found.bound.contains(rows.toDouble))
     }
   }
@@ -115,7 +115,7 @@ class SampleStatisticsSuite extends AnyFunSuite with SharedSession {
       withTable { table =>
         val df = table.where("text LIKE '%special%'")
         val found = estimate(df)
-        assert(found.rows.value == df.count() && found.high == found.rows.value)
+        assert(found.rows.value == df.count() && found.upperBound == found.rows.value)
         assert(found.bound.contains(rows.toDouble))
       }
     }
@@ -175,7 +175,7 @@ class SampleStatisticsSuite extends AnyFunSuite with SharedSession {
     assert(made.forall(_.reason == Reason.SampleUnavailable), made)
     val found = estimate(df)
     val formulas = withConf(rule.switch -> "false")(estimate(df))
-    assert(found.rows == formulas.rows && found.high == formulas.high)
+    assert(found.rows == formulas.rows && found.upperBound == formulas.upperBound)
     ()
   }
 

@@ -108,7 +108,8 @@ final class JoinTreeCost(
 
   /** Among joins that cost about the same, one whose rows may be far more is the worse one. */
   private def surcharge(estimate: PlanEstimate): Double = {
-    val magnitudes = math.log10(math.max(1.0, estimate.high / math.max(1.0, estimate.rows.value)))
+    val magnitudes =
+      math.log10(math.max(1.0, estimate.upperBound / math.max(1.0, estimate.rows.value)))
     1.0 + mostSurcharge * math.min(1.0, magnitudes / uncertainMagnitudes)
   }
 
@@ -148,7 +149,7 @@ final class JoinTreeCost(
 
   private def tenfold(estimate: PlanEstimate): PlanEstimate = estimate.withRows(
     estimate.rows.copy(value = math.min(PlanEstimate.most, estimate.rows.value * 10)),
-    math.min(PlanEstimate.most, estimate.high * 10),
+    math.min(PlanEstimate.most, estimate.upperBound * 10),
     None
   )
 
@@ -158,7 +159,7 @@ final class JoinTreeCost(
    */
   def isNoWorse(one: JoinTree, other: JoinTree): Boolean = {
     val feared = withEstimates(estimates.map { e =>
-      e.withRows(e.rows.copy(value = e.high), e.high, e.bound)
+      e.withRows(e.rows.copy(value = e.upperBound), e.upperBound, e.bound)
     })
     feared.recosted(one).seconds <= feared.recosted(other).seconds * (1.0 + mostSurcharge)
   }
@@ -220,7 +221,7 @@ final class JoinTreeCost(
     if (expected >= estimate.rows.value) (estimate, 1.0)
     else {
       val fewer = estimate.rows.copy(value = expected)
-      (estimate.withRows(fewer, estimate.high, estimate.bound), math.min(1.0, expected))
+      (estimate.withRows(fewer, estimate.upperBound, estimate.bound), math.min(1.0, expected))
     }
   }
 

@@ -258,9 +258,9 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("an outer join expects nulls where a row has no partner, and is certain of none") {
-    val padded = joinedWith(colours, fact.plan, LeftOuter)(colours.b === 3.0)
+    val outer = joinedWith(colours, fact.plan, LeftOuter)(colours.b === 3.0)
     def left(condition: Expression) =
-      Estimates.estimate(padded.where(condition), fact, colours).get
+      Estimates.estimate(outer.where(condition), fact, colours).get
     assert(math.abs(left(colours.a.isNull).rows.value - 9000) < 100)
     assert(math.abs(left(colours.a.isNotNull).rows.value - 1000) < 100)
     assert(
@@ -367,7 +367,7 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val other = counted(10000, a = evenly(0, 99), b = evenly(0, 99))
     val both = Some(lines.a === other.a && lines.b === other.b)
     val pairs = Join(lines.plan, other.plan, Inner, both, JoinHint.NONE)
-    assert(Estimates.estimate(pairs, lines, other).get.keyed.isEmpty)
+    assert(Estimates.estimate(pairs, lines, other).get.determinants.isEmpty)
   }
 
   test("counts, sums and averages of groups lie about their means") {

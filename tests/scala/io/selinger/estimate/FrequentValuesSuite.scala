@@ -43,15 +43,15 @@ class FrequentValuesSuite extends AnyFunSuite {
 
   test("texts are compared as they are") {
     val known = skewed(100, UTF8String.fromString("x") -> 0.3).copy(min = None, max = None)
-    val values = FrequentValues.of(known, Some(100)).getOrElse(fail("none"))
-    assert(values.of(UTF8String.fromString("x")) == 0.3)
-    near(values.of(UTF8String.fromString("y")), 0.7 / 99)
+    val values = FrequentValues.fromColumn(known, Some(100)).getOrElse(fail("none"))
+    assert(values.shareOf(UTF8String.fromString("x")) == 0.3)
+    near(values.shareOf(UTF8String.fromString("y")), 0.7 / 99)
   }
 
   test("no other value is more frequent than those that are, however few there are") {
-    val values = FrequentValues.of(skewed(2, 7 -> 0.2), Some(2)).getOrElse(fail("none"))
+    val values = FrequentValues.fromColumn(skewed(2, 7 -> 0.2), Some(2)).getOrElse(fail("none"))
     assert(values.each == 0.2)
-    assert(FrequentValues.of(skewed(2, 7 -> 0.2), None).map(_.each).contains(0.2))
+    assert(FrequentValues.fromColumn(skewed(2, 7 -> 0.2), None).map(_.each).contains(0.2))
   }
 
   test("values outside of a range are gone, those inside are more frequent than before") {

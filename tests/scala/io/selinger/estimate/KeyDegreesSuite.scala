@@ -58,7 +58,7 @@ class KeyDegreesSuite extends AnyFunSuite {
     )
     known.copy(estimate =
       known.estimate.map(e =>
-        SampledEstimate.of(e.asRelation(known.plan.output), sample, known.plan.output)
+        SampledEstimate.refine(e.asRelation(known.plan.output), sample, known.plan.output)
       )
     )
   }

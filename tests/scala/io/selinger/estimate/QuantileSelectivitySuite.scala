@@ -17,7 +17,7 @@ class QuantileSelectivitySuite extends AnyFunSuite {
     max = Some(1000),
     distinct = Some(100),
     frequent = Seq(FrequentValue(3, 0.4), FrequentValue(500, 0.05)),
-    quantiles = Quantiles.of(Seq((0.0, 0.0, 0.0), (10.0, 0.9, 0.9), (1000.0, 1.0, 1.0)))
+    quantiles = Quantiles.fromPoints(Seq((0.0, 0.0, 0.0), (10.0, 0.9, 0.9), (1000.0, 1.0, 1.0)))
   )
   private val relation = Estimates.counted(1000, a = column)
   private val a = relation.a
@@ -54,7 +54,7 @@ class QuantileSelectivitySuite extends AnyFunSuite {
   test("an end at infinity, or quantiles of one value, make nothing NaN") {
     val one = column.copy(
       max = Some(Double.PositiveInfinity),
-      quantiles = Quantiles.of(Seq((5.0, 0.0, 0.5), (Double.PositiveInfinity, 0.5, 1.0)))
+      quantiles = Quantiles.fromPoints(Seq((5.0, 0.0, 0.5), (Double.PositiveInfinity, 0.5, 1.0)))
     )
     val odd = Estimates.counted(1000, a = one)
     val found = Estimates.estimate(Filter(odd.a > 6, odd.plan), odd).get
@@ -76,7 +76,7 @@ class QuantileSelectivitySuite extends AnyFunSuite {
   test("equal values count for <= and >=") {
     val zeros = column.copy(
       nullFraction = Some(0.0),
-      quantiles = Quantiles.of(Seq((0.0, 0.0, 0.9), (1000.0, 1.0, 1.0)))
+      quantiles = Quantiles.fromPoints(Seq((0.0, 0.0, 0.9), (1000.0, 1.0, 1.0)))
     )
     val both = Estimates.counted(1000, a = zeros, b = zeros)
     def rows(condition: Expression) =

@@ -31,7 +31,11 @@ class SampledEstimateSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   )
 
   private def estimate(relation: Relation, sample: SampledRelation): PlanEstimate =
-    SampledEstimate.of(relation.estimate.getOrElse(fail("unknown")), sample, relation.plan.output)
+    SampledEstimate.refine(
+      relation.estimate.getOrElse(fail("unknown")),
+      sample,
+      relation.plan.output
+    )
 
   private val million = Estimates.counted(1e6, a = Estimates.evenly(1, 1000))
 
@@ -79,7 +83,7 @@ class SampledEstimateSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val found = estimate(relation, sample)
     assert(found.columns(key).distinct.exists(_ < 1e5))
     assert(found.domains(key).values.exists(_ > 9e5) && found.domains(key).rows == 1e6)
-    assert(found.sources.values.toSeq == Seq(found.rows.value))
+    assert(found.sourceRows.values.toSeq == Seq(found.rows.value))
     val unfiltered = estimate(relation, sample.copy(applied = Nil))
     assert(unfiltered.domains(key).values.exists(_ > 9e5))
   }

@@ -2,7 +2,7 @@ package io.selinger.estimate
 
 import io.selinger.core.{Origin, PlanningPass}
 import io.selinger.stats.{ColumnStatistics, SampledGroup}
-import io.selinger.stats.samples.{SampledKey, SampledKeys, SampledRelation}
+import io.selinger.stats.samples.{EqualPairs, SampledKey, SampledKeys, SampledRelation}
 import io.selinger.testing.{Estimates, Samples}
 import io.selinger.testing.Estimates.Relation
 import org.apache.spark.sql.catalyst.expressions._
@@ -35,7 +35,7 @@ class SampledJoinSuite extends AnyFunSuite {
     )
     known.copy(estimate =
       known.estimate.map(e =>
-        SampledEstimate.of(e.asRelation(known.plan.output), sample, known.plan.output)
+        SampledEstimate.refine(e.asRelation(known.plan.output), sample, known.plan.output)
       )
     )
   }
@@ -117,7 +117,7 @@ class SampledJoinSuite extends AnyFunSuite {
 
   test("a factor moves no further than to within one standard deviation, and is never negative") {
     def factor(pairs: Double, variance: Double, expected: Double) =
-      SampledJoin.factor(SampledKeys.Meeting(pairs, 1e6, variance), expected)
+      SampledJoin.factor(EqualPairs(pairs, 1e6, variance), expected)
     assert(factor(100, 200, 100) == 1.0)
     assert(factor(0, 0, 0.5) == 1.0)
     assert(factor(0, 0, 100) == 0.01)
@@ -154,7 +154,8 @@ class SampledJoinSuite extends AnyFunSuite {
       id -> ColumnStatistics(Some(0.0), distinct = Some(n))
     }
     val lines = PlanEstimate.exactly(25000, Origin.Exact, columns.toMap)
-    val known = SampledEstimate.of(lines.asRelation(plan.output), keysOnly(plan, keys), plan.output)
+    val known =
+      SampledEstimate.refine(lines.asRelation(plan.output), keysOnly(plan, keys), plan.output)
     val few = Estimates.counted(10, a = Estimates.evenly(1, 10))
     def ordersLeft(key: Attribute): Double = {
       PlanningPass.start()
@@ -188,7 +189,7 @@ class SampledJoinSuite extends AnyFunSuite {
   }
 
   private def withSample(plan: LocalRelation): PlanEstimate =
-    SampledEstimate.of(unsampled(plan), keysOnly(plan, placeKeys), plan.output)
+    SampledEstimate.refine(unsampled(plan), keysOnly(plan, placeKeys), plan.output)
 
   test("combinations of columns that depend on each other are those of the sample") {
     val plan = places()
@@ -206,7 +207,7 @@ class SampledJoinSuite extends AnyFunSuite {
       values
     )
     val rows = PlanEstimate.exactly(140000, Origin.Exact, columns).asRelation(plan.output)
-    plan -> SampledEstimate.of(rows, keysOnly(plan, keys), plan.output)
+    plan -> SampledEstimate.refine(rows, keysOnly(plan, keys), plan.output)
   }
 
   test(
@@ -229,10 +230,10 @@ class SampledJoinSuite extends AnyFunSuite {
     val (one, other) = (withSample(home), withSample(work))
     val both = PlanEstimate.exactly(1e6, Origin.Exact, one.columns ++ other.columns).copy(
       domains = one.domains ++ other.domains,
-      sources = one.sources ++ other.sources
+      sourceRows = one.sourceRows ++ other.sourceRows
     )
     assert(Combinations.of(Seq(home.output.head, work.output.last), both).count > 7000)
-    assert(SampledJoin.together(Seq(home.output.head, work.output.last), both).isEmpty)
+    assert(SampledJoin.ofOneSample(Seq(home.output.head, work.output.last), both).isEmpty)
     assert(SampledJoin.determining(Seq(work.output.last), both) == Set(work.output.head.exprId))
   }
 }

@@ -26,7 +26,7 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   private val input = relation.estimate.get
 
-  private def share(predicate: Expression): Double = Selectivity.of(predicate, input).expected
+  private def share(predicate: Expression): Double = Selectivity.estimate(predicate, input).expected
   private def filtered(predicates: Expression*): PlanEstimate =
     Selectivity.filter(input, predicates)
 
@@ -86,7 +86,7 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("without statistics a guess, whose upper bound is everything") {
     Seq(s === "x", s < "x", s.like("x%"), s.startsWith("x"), Rand(Literal(1L)) < 0.5).foreach {
       guess =>
-        val selectivity = Selectivity.of(guess, input)
+        val selectivity = Selectivity.estimate(guess, input)
         assert(selectivity.origin == Origin.Default)
         assert(selectivity.expected > 0 && selectivity.expected < 1)
         assert(selectivity.upperBound == 1.0)
@@ -108,7 +108,7 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("NOT takes the rest and trusts nothing") {
     assert(share(!(a === 5)) === 0.99)
-    assert(Selectivity.of(!(a < 25), input).upperBound == 1.0)
+    assert(Selectivity.estimate(!(a < 25), input).upperBound == 1.0)
   }
 
   test("OR adds what both keep, and no more than everything") {
@@ -207,7 +207,7 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       a = evenly(0, 99),
       b = ColumnStatistics(Some(0.0), Some(0.0), Some(198.0))
     )
-    def of(predicate: Expression) = Selectivity.of(predicate, c.estimate.get)
+    def of(predicate: Expression) = Selectivity.estimate(predicate, c.estimate.get)
     assert(of(c.a.cast(DoubleType) < c.b).expected === 0.75)
     assert(of(c.b > c.a.cast(DoubleType)).expected === 0.75)
     assert(of(c.b < c.a.cast(DoubleType)).expected === 0.25)
@@ -269,7 +269,7 @@ class SelectivitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("a share is between nothing and everything, and its upper bound is not below it") {
     forAll(filters) { case (relation, predicate) =>
-      val share = Selectivity.of(predicate, relation.estimate.get)
+      val share = Selectivity.estimate(predicate, relation.estimate.get)
       assert(share.expected >= 0 && share.expected <= 1)
       assert(share.upperBound >= 0 && share.upperBound <= 1)
       assert(share.expected <= share.upperBound)

@@ -275,7 +275,7 @@ class TransferSuite extends AnyFunSuite with SharedSession {
       assert(one.map(_.getString(0)).toSeq == Seq("lake.dims") && listed == Seq("facts"))
       assert(call(session, "selinger_forget_imported").count() == 1)
       assert(listed.isEmpty && !session.catalog.tableExists("facts"))
-      assert(ImportedStatistics.of(session) == ImportedStatistics.of(other))
+      assert(ImportedStatistics.forSession(session) == ImportedStatistics.forSession(other))
     }
   }
 

@@ -132,25 +132,21 @@ final class CardinalityEstimator(
       columns = columns.toMap,
       measuredRowBytes = if (same) input.measuredRowBytes else None,
       domains = list.flatMap(named => input.domain(valueOf(named)).map(named.exprId -> _)).toMap,
-      padded = list
-        .flatMap(named =>
-          PlanEstimate
-            .columnOf(valueOf(named))
-            .flatMap(column => input.padded.get(column.exprId))
-            .map(named.exprId -> _)
-        )
-        .toMap,
-      extremes =
-        if (input.extremes.isEmpty) input.extremes
-        else
-          list.flatMap { named =>
-            PlanEstimate
-              .columnOf(valueOf(named))
-              .flatMap(column => input.extremes.get(column.exprId))
-              .map(named.exprId -> _)
-          }.toMap
+      nullSupplied = renamed(input.nullSupplied, list),
+      extremes = renamed(input.extremes, list)
     )
   }
+
+  /** What is known of columns, by the names that `list` gives them. */
+  private def renamed[A](known: Map[ExprId, A], list: Seq[NamedExpression]): Map[ExprId, A] =
+    if (known.isEmpty) known
+    else
+      list.flatMap { named =>
+        PlanEstimate
+          .columnOf(valueOf(named))
+          .flatMap(column => known.get(column.exprId))
+          .map(named.exprId -> _)
+      }.toMap
 
   private def valueOf(named: NamedExpression): Expression = named match {
     case Alias(child, _) => child
@@ -191,7 +187,7 @@ final class CardinalityEstimator(
     val rows = math.max(1.0, input.rows.value / math.max(1.0, groups))
     val values = aggregate.aggregateExpressions.collect { case alias: Alias => alias }
     val totals = values.flatMap { alias =>
-      GroupTotals.of(alias.child, rows, input).map(alias.exprId -> _)
+      GroupTotals.distribution(alias.child, rows, input).map(alias.exprId -> _)
     }
     val extremes = values.flatMap {
       case alias @ Alias(AggregateExpression(function @ (_: Min | _: Max), _, _, None, _), _) =>
@@ -268,13 +264,6 @@ final class CardinalityEstimator(
     else {
       val parts = inputs.flatten
       val bounds = parts.map(_.bound)
-      val columns = union.output.zipWithIndex.flatMap { case (column, i) =>
-        val sources = union.children.zip(parts).map { case (child, part) =>
-          part.columns.get(child.output(i).exprId).map(part.rows.value -> _)
-        }
-        if (sources.exists(_.isEmpty)) None
-        else Some(column.exprId -> unitedColumn(sources.flatten))
-      }
       Some(
         PlanEstimate(
           Quantity(
@@ -283,9 +272,15 @@ final class CardinalityEstimator(
           ),
           math.min(PlanEstimate.most, parts.map(_.upperBound).sum),
           if (bounds.forall(_.isDefined)) Some(bounds.flatten.sum) else None,
-          columns.toMap,
-          domains = unitedDomains(union, parts),
-          sources = Map(unionOf(union) -> parts.map(_.rows.value).sum)
+          unitedBy(union, parts) { (part, column) =>
+            part.columns.get(column.exprId).map(part.rows.value -> _)
+          }(unitedColumn),
+          domains = unitedBy(union, parts)(_.domain(_)) { sources =>
+            val values = sources.map(_.values)
+            val most = if (values.forall(_.isDefined)) values.flatten.maxOption else None
+            Domain(most, sources.map(_.rows).sum, unionOf(union))
+          },
+          sourceRows = Map(unionOf(union) -> parts.map(_.rows.value).sum)
         )
       )
     }
@@ -294,17 +289,15 @@ final class CardinalityEstimator(
   /** A union is a relation of its own: no leaf's number is negative. */
   private def unionOf(union: Union): Long = -1L - union.output.headOption.fold(0L)(_.exprId.id)
 
-  private def unitedDomains(union: Union, parts: Seq[PlanEstimate]): Map[ExprId, Domain] =
+  /** Of each column, what follows from what is known of it in all parts. */
+  private def unitedBy[A, B](union: Union, parts: Seq[PlanEstimate])(
+      known: (PlanEstimate, Attribute) => Option[A]
+  )(unite: Seq[A] => B): Map[ExprId, B] =
     union.output.zipWithIndex.flatMap { case (column, i) =>
       val sources = union.children.zip(parts).map { case (child, part) =>
-        part.domain(child.output(i))
+        known(part, child.output(i))
       }
-      if (sources.exists(_.isEmpty)) None
-      else {
-        val values = sources.flatten.map(_.values)
-        val most = if (values.forall(_.isDefined)) values.flatten.maxOption else None
-        Some(column.exprId -> Domain(most, sources.flatten.map(_.rows).sum, unionOf(union)))
-      }
+      Option.when(sources.forall(_.isDefined))(column.exprId -> unite(sources.flatten))
     }.toMap
 
   /** The parts of one column usually draw from one domain, unless each is a literal. */
@@ -352,7 +345,7 @@ final class CardinalityEstimator(
 
   /** Rows that return several times, with other columns. */
   private def repeated(input: PlanEstimate): PlanEstimate =
-    input.copy(measuredRowBytes = None, repeats = Map.empty)
+    input.copy(measuredRowBytes = None, fanOut = Map.empty)
 
   /** Copies of the rows; a column of one source has its values, and nulls in an unknown part. */
   private def expanded(input: PlanEstimate, expand: Expand): PlanEstimate = {

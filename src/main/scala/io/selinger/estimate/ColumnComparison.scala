@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions._
 /** `a < b` and its like between two columns: how often a value of one is below one of the other. */
 private[estimate] object ColumnComparison {
 
-  def of(comparison: BinaryComparison, input: PlanEstimate): Option[Selectivity] =
+  def selectivity(comparison: BinaryComparison, input: PlanEstimate): Option[Selectivity] =
     comparison match {
       case LessThan(left, right) => below(left, right, ties = 0.0, input)
       case LessThanOrEqual(left, right) => below(left, right, ties = 1.0, input)
@@ -18,33 +18,32 @@ private[estimate] object ColumnComparison {
   /** @param ties what two equal values count for */
   private def below(left: Expression, right: Expression, ties: Double, input: PlanEstimate) =
     for {
-      low <- input.column(left)
-      high <- input.column(right)
+      l <- input.column(left)
+      r <- input.column(right)
       share <-
-        if (low.quantiles.isEmpty && high.quantiles.isEmpty) evenly(low, high)
-        else spread(low, high, ties)
+        if (l.quantiles.isEmpty && r.quantiles.isEmpty) ofRanges(l, r)
+        else ofQuantiles(l, r, ties)
       if !share.isNaN
     } yield {
-      val present = Seq(low, high).map(c => 1.0 - c.nullFraction.getOrElse(0.0)).product
+      val present = Seq(l, r).map(c => 1.0 - c.nullFraction.getOrElse(0.0)).product
       Selectivity.derived(share * present)
     }
 
-  private def evenly(low: ColumnStatistics, high: ColumnStatistics): Option[Double] =
+  private def ofRanges(left: ColumnStatistics, right: ColumnStatistics): Option[Double] =
     for {
-      (from, to) <- low.min.zip(low.max)
-      (start, end) <- high.min.zip(high.max)
+      (from, to) <- left.min.zip(left.max)
+      (start, end) <- right.min.zip(right.max)
     } yield probability(from, to, start, end)
 
-  /** By how the values of either side are spread, where that is known. */
-  private def spread(
-      low: ColumnStatistics,
-      high: ColumnStatistics,
+  /** From the quantiles of either side, where they are known. */
+  private def ofQuantiles(
+      left: ColumnStatistics,
+      right: ColumnStatistics,
       ties: Double
   ): Option[Double] =
-    for (of <- placesOf(low); others <- placesOf(high)) yield {
+    for (lefts <- placesOf(left); rights <- placesOf(right)) yield {
       val pairs =
-        for (one <- of; other <- others)
-          yield if (one < other) 1.0 else if (one == other) ties else 0.0
+        for (l <- lefts; r <- rights) yield if (l < r) 1.0 else if (l == r) ties else 0.0
       pairs.sum / pairs.size
     }
 

@@ -37,7 +37,7 @@ object Combinations {
       .groupBy(expression => input.domain(expression).map(_.relation))
       .toSeq
       .map { case (relation, members) =>
-        Group(relation, members) -> ofOne(relation, members, input)
+        Group(relation, members) -> ofRelation(relation, members, input)
       }
       // The last bits of a product depend on its order.
       .sortBy(_._2.count)
@@ -58,7 +58,7 @@ object Combinations {
 
   /** Those groups that none of the others determine. */
   private def independent(groups: Seq[Group], input: PlanEstimate): Seq[Group] =
-    if (input.keyed.isEmpty) groups
+    if (input.determinants.isEmpty) groups
     else
       groups.foldLeft(groups) { (left, group) =>
         val others = left.filterNot(_ eq group)
@@ -77,7 +77,7 @@ object Combinations {
           columns.exists(other => determining(other.exprId))
         }
     @tailrec def closure(relations: Set[Long]): Set[Long] = {
-      val more = input.keyed.collect {
+      val more = input.determinants.collect {
         case (relation, by) if !relations(relation) && by.forall(isFixed(_, relations)) => relation
       }
       if (more.isEmpty) relations else closure(relations ++ more)
@@ -87,14 +87,15 @@ object Combinations {
     )
   }
 
-  private def ofOne(
+  private def ofRelation(
       relation: Option[Long],
       members: Seq[Expression],
       input: PlanEstimate
   ): Combinations = {
     val rows = math.max(1.0, input.rows.value)
-    val most = math.min(rows, relation.flatMap(input.sources.get).getOrElse(rows))
-    val counts = members.map(member => input.distinct(member).getOrElse(guess(member, input)))
+    val most = math.min(rows, relation.flatMap(input.sourceRows.get).getOrElse(rows))
+    val counts =
+      members.map(member => input.distinct(member).getOrElse(assumedDistinct(member, input)))
     def damped = counts.sorted.reverse.zipWithIndex.map { case (count, i) =>
       math.pow(count, math.pow(damping, i.toDouble))
     }.product
@@ -120,7 +121,7 @@ object Combinations {
       input: PlanEstimate,
       left: Double
   ): Option[Double] =
-    SampledJoin.together(members, input).flatMap { columns =>
+    SampledJoin.ofOneSample(members, input).flatMap { columns =>
       val relation = columns.head.relation.rows.value
       val counts = columns.head.key.rows.counts(columns.map(_.key.column))
       val (values, once) = counts.distinct
@@ -135,7 +136,7 @@ object Combinations {
    * Of a column without a count: the root of its relation's rows, which is off by less than that
    * both for a flag and for a key.
    */
-  private def guess(expression: Expression, input: PlanEstimate): Double = {
+  private def assumedDistinct(expression: Expression, input: PlanEstimate): Double = {
     val rows = math.max(1.0, input.rows.value)
     val relation = input.domain(expression).fold(rows)(_.rows)
     math.max(1.0, math.min(rows, math.sqrt(math.max(1.0, relation))))

@@ -3,15 +3,15 @@ package io.selinger.estimate
 import io.selinger.stats.{ColumnStatistics, FrequentValue, NumericAxis}
 
 /**
- * How often single values of a column occur, where some are known to be frequent: these have the
- * share that was counted, and all others evenly what is left.
+ * How often single values of a column occur, where some are known to be frequent: each of these has
+ * the share that was counted, and all others have equal shares of the rest.
  *
  * @param shares of the rows without nulls, by [[FrequentValues.key]]
  * @param each of the other values' share
  */
 private[estimate] final case class FrequentValues(shares: Map[Any, Double], each: Double) {
 
-  def of(value: Any): Double = shares.getOrElse(FrequentValues.key(value), each)
+  def shareOf(value: Any): Double = shares.getOrElse(FrequentValues.key(value), each)
 
   /** Share of the rows whose value is none of those that are frequent. */
   val rest: Double = math.max(0.0, 1.0 - shares.values.sum)
@@ -20,7 +20,7 @@ private[estimate] final case class FrequentValues(shares: Map[Any, Double], each
 private[estimate] object FrequentValues {
 
   /** @param distinct values of the column, if known */
-  def of(column: ColumnStatistics, distinct: Option[Double]): Option[FrequentValues] =
+  def fromColumn(column: ColumnStatistics, distinct: Option[Double]): Option[FrequentValues] =
     Option.when(column.frequent.nonEmpty) {
       val shares = column.frequent.map(f => key(f.value) -> Selectivity.clamp(f.share)).toMap
       val rest = math.max(0.0, 1.0 - shares.values.sum)
@@ -30,7 +30,7 @@ private[estimate] object FrequentValues {
     }
 
   /** The same for equal values of types that Spark compares with each other. */
-  def key(value: Any): Any = NumericAxis.of(value).getOrElse(value)
+  def key(value: Any): Any = NumericAxis.place(value).getOrElse(value)
 
   /** What predicates leave of those values, with their shares of what is left. */
   def within(column: ColumnStatistics, share: Double)(
@@ -41,25 +41,23 @@ private[estimate] object FrequentValues {
     )
 
   /**
-   * Share of the pairs of rows that have equal keys: frequent values meet frequent ones, and the
-   * others, on either side, are as rare as all of `size` values.
+   * Share of the pairs of rows that have equal keys: those of values that are frequent on either side,
+   * and those of all others, which are as rare as if there were `size` values.
    */
-  def meeting(
+  def equalShare(
       left: ColumnStatistics,
       right: ColumnStatistics,
       size: Double
   ): Option[Double] =
     for {
-      ours <- of(left, Some(size))
-      theirs <- of(right, Some(size))
+      leftValues <- fromColumn(left, Some(size))
+      rightValues <- fromColumn(right, Some(size))
     } yield {
-      val heavy = (ours.shares.keySet ++ theirs.shares.keySet).toSeq
-      val (l, r) = (
-        heavy.map(v => ours.shares.getOrElse(v, ours.each)),
-        heavy.map(v => theirs.shares.getOrElse(v, theirs.each))
-      )
-      val together = l.zip(r).map { case (a, b) => a * b }.sum
+      val heavy = (leftValues.shares.keySet ++ rightValues.shares.keySet).toSeq
+      def shares(values: FrequentValues) = heavy.map(v => values.shares.getOrElse(v, values.each))
+      val (l, r) = (shares(leftValues), shares(rightValues))
+      val frequent = l.zip(r).map { case (a, b) => a * b }.sum
       val others = math.max(0.0, 1.0 - l.sum) * math.max(0.0, 1.0 - r.sum)
-      Selectivity.clamp(together + others / math.max(1.0, size - heavy.size))
+      Selectivity.clamp(frequent + others / math.max(1.0, size - heavy.size))
     }
 }

@@ -15,7 +15,7 @@ private[estimate] final case class Interval(
 ) {
   import Interval._
 
-  private def meet(other: Interval): Interval =
+  private def intersect(other: Interval): Interval =
     Interval(
       value,
       // Of two ends at one place, the exclusive one is the stricter.
@@ -30,20 +30,20 @@ private[estimate] final case class Interval(
   def selectivity(input: PlanEstimate): Selectivity = {
     val known = input.column(value)
     val nulls = known.flatMap(_.nullFraction).getOrElse(0.0)
-    val padded = PlanEstimate.columnOf(value).flatMap(c => input.padded.get(c.exprId))
-    val present = (1.0 - nulls) * (1.0 - padded.getOrElse(0.0))
+    val nullSupplied = PlanEstimate.columnOf(value).flatMap(c => input.nullSupplied.get(c.exprId))
+    val present = (1.0 - nulls) * (1.0 - nullSupplied.getOrElse(0.0))
     val one = known
       .filter(_ => isPoint)
-      .flatMap(FrequentValues.of(_, input.distinct(value)))
-      .flatMap(values => low.map(end => values.of(end.place)))
+      .flatMap(FrequentValues.fromColumn(_, input.distinct(value)))
+      .flatMap(values => low.map(end => values.shareOf(end.place)))
       .orElse(input.distinct(value).map(1.0 / _))
-    bySpread(known, input).map(share => Selectivity.derived(share * present)).getOrElse(
+    byQuantiles(known, input).map(share => Selectivity.derived(share * present)).getOrElse(
       byRange(known, present, one, input)
     )
   }
 
-  /** By how the values are spread, where that is known; of a single value it says too little. */
-  private def bySpread(known: Option[ColumnStatistics], input: PlanEstimate): Option[Double] =
+  /** From quantiles, where they are known; they say too little of a single value. */
+  private def byQuantiles(known: Option[ColumnStatistics], input: PlanEstimate): Option[Double] =
     for (column <- known; quantiles <- column.quantiles if !isPoint) yield {
       val step = column.step
       val from = low.fold(0.0)(end =>
@@ -55,7 +55,7 @@ private[estimate] final case class Interval(
         else quantiles.shareBelow(end.place, step)
       )
       // Never zero: what lies between two places is not known exactly.
-      math.max(1.0 / math.max(1.0, input.rows.value), math.min(1.0, to - from))
+      math.max(input.oneRow, math.min(1.0, to - from))
     }
 
   private def byRange(
@@ -63,16 +63,17 @@ private[estimate] final case class Interval(
       present: Double,
       one: Option[Double],
       input: PlanEstimate
-  ): Selectivity =
+  ): Selectivity = {
+    def ofPoint =
+      one.fold(Selectivity.assumed(assumedPoint))(share => Selectivity.derived(share * present))
     (known.flatMap(_.min), known.flatMap(_.max)) match {
       case (Some(min), Some(max)) =>
         val step = known.fold(0.0)(_.step)
         val from = low.fold(min)(end => math.max(min, end.first(step)))
         val to = high.fold(max)(end => math.min(max, end.last(step)))
         // Never zero: bounds may come from a part of the files.
-        if (from > to) Selectivity.derived(1.0 / math.max(1.0, input.rows.value))
-        else if (isPoint)
-          one.fold(Selectivity.assumed(assumedPoint))(share => Selectivity.derived(share * present))
+        if (from > to) Selectivity.derived(input.oneRow)
+        else if (isPoint) ofPoint
         else {
           val width = if (max > min) (to - from + step) / (max - min + step) else 1.0
           // An axis that ends at infinity says nothing of shares.
@@ -80,11 +81,11 @@ private[estimate] final case class Interval(
           else Selectivity.derived(math.max(math.min(width, 1.0), one.getOrElse(0.0)) * present)
         }
       case _ =>
-        if (isPoint)
-          one.fold(Selectivity.assumed(assumedPoint))(share => Selectivity.derived(share * present))
+        if (isPoint) ofPoint
         else if (low.isDefined && high.isDefined) Selectivity.assumed(assumedPart / 2)
         else Selectivity.assumed(assumedPart)
     }
+  }
 
   /** Share of the column's values, rather than of its rows: a few values can have most rows. */
   private def valuesLeft(column: ColumnStatistics, input: PlanEstimate): Double =
@@ -93,8 +94,8 @@ private[estimate] final case class Interval(
 
   /** What is left of the frequent values, as shares of the rows that are left. */
   private def frequentLeft(column: ColumnStatistics, input: PlanEstimate): Seq[FrequentValue] = {
-    val left = bySpread(Some(column), input).getOrElse(valuesLeft(column, input))
-    FrequentValues.within(column, left)(f => NumericAxis.of(f.value).forall(contains))
+    val left = byQuantiles(Some(column), input).getOrElse(valuesLeft(column, input))
+    FrequentValues.within(column, left)(f => NumericAxis.place(f.value).forall(contains))
   }
 
   private def contains(place: Double): Boolean =
@@ -134,7 +135,7 @@ private[estimate] final case class Interval(
         input.copy(
           columns = input.columns.updated(column.exprId, after),
           domains = domains,
-          padded = input.padded - column.exprId
+          nullSupplied = input.nullSupplied - column.exprId
         )
     }
 }
@@ -159,11 +160,11 @@ private[estimate] object Interval {
       predicates: Seq[Expression],
       input: PlanEstimate
   ): (Seq[Interval], Seq[Expression]) = {
-    val (found, others) = predicates.partitionMap(p => of(p, input).toLeft(p))
+    val (found, others) = predicates.partitionMap(p => fromComparison(p, input).toLeft(p))
     val merged = found
       .groupBy(_.value.canonicalized)
       .values
-      .map(_.reduce(_ meet _))
+      .map(_.reduce(_ intersect _))
       .toSeq
       .sortBy(interval => found.indexWhere(_.value.canonicalized == interval.value.canonicalized))
     // A comparison says already that the column is not null.
@@ -183,7 +184,7 @@ private[estimate] object Interval {
     (merged, rest)
   }
 
-  def of(predicate: Expression, input: PlanEstimate): Option[Interval] = {
+  def fromComparison(predicate: Expression, input: PlanEstimate): Option[Interval] = {
     def onAxis(value: Expression): Boolean =
       PlanEstimate.columnOf(value).isDefined ||
         (!value.foldable && input.column(value).exists(_.min.isDefined))
@@ -216,7 +217,7 @@ private[estimate] object Interval {
 
   object AtPlace {
     def unapply(expression: Expression): Option[Double] = expression match {
-      case Literal(value, kind) => NumericAxis.of(value, kind)
+      case Literal(value, kind) => NumericAxis.place(value, kind)
       case _ => None
     }
   }

@@ -22,8 +22,9 @@ object JoinEstimator {
       origin: Origin,
       keys: Option[JoinKeys]
   ) {
-    def leftKeys: Seq[Expression] = keys.toSeq.flatMap(_.pairs.map(_.left))
-    def rightKeys: Seq[Expression] = keys.toSeq.flatMap(_.pairs.map(_.right))
+    def pairs: Seq[JoinKeys.Pair] = keys.toSeq.flatMap(_.pairs)
+    def leftKeys: Seq[Expression] = pairs.map(_.left)
+    def rightKeys: Seq[Expression] = pairs.map(_.right)
   }
 
   // An anti join keeps a small difference of two guesses; a tenth at least is assumed.
@@ -35,15 +36,19 @@ object JoinEstimator {
       case LeftOuter | LeftSingle => outer(join, matches, left, right, keepLeft = true)
       case RightOuter => outer(join, matches, left, right, keepRight = true)
       case FullOuter => outer(join, matches, left, right, keepLeft = true, keepRight = true)
-      case LeftSemi => within(join, reduced(left, matches, matches.left), matches, right)
-      case LeftAnti => reduced(left, matches, math.max(1.0 - matches.left, leastUnmatched))
-      case ExistenceJoin(exists) => flagged(left, exists, matches.left)
-      case _ => withinBoth(matches, inner(join, matches, left, right))
+      case LeftSemi => withReduction(join, semiJoined(left, matches, matches.left), matches, right)
+      case LeftAnti => semiJoined(left, matches, math.max(1.0 - matches.left, leastUnmatched))
+      case ExistenceJoin(exists) => withExistenceColumn(left, exists, matches.left)
+      case _ => withReductionsOfBoth(matches, inner(join, matches, left, right))
     }
   }
 
   /** All rows of `left`, with a column that says which of them find a partner. */
-  private def flagged(left: PlanEstimate, exists: Attribute, share: Double): PlanEstimate = {
+  private def withExistenceColumn(
+      left: PlanEstimate,
+      exists: Attribute,
+      share: Double
+  ): PlanEstimate = {
     val found = Selectivity.clamp(share)
     val values = Seq(FrequentValue(true, found), FrequentValue(false, 1.0 - found))
     val flag = ColumnStatistics(Some(0.0), Some(0.0), Some(1.0), Some(2.0), frequent = values)
@@ -62,7 +67,7 @@ object JoinEstimator {
         val origin = inputs.worse(if (keys.known) Origin.Derived else Origin.Default)
         // Of a side that is proven to have each key once, a row finds one partner at most.
         val rows = Seq(
-          Some(math.max(keys.rows, withExtremes(join.keys, left, right))),
+          Some(math.max(keys.rows, rowsOfExtremes(join.keys, left, right))),
           Option.when(join.rightUnique)(keys.leftRows),
           Option.when(join.leftUnique)(keys.rightRows)
         ).flatten.min
@@ -80,27 +85,27 @@ object JoinEstimator {
         val rows = math.min(PlanEstimate.most, left.rows.value * right.rows.value)
         Matches(rows, 1.0, 1.0, inputs.worse(Origin.Default), None)
       }
-    join.other.fold(all)(restricted(join, all, _, left, right))
+    join.other.fold(all)(withCondition(join, all, _, left, right))
   }
 
   /**
    * Rows that have the least or the largest value of their group: one a group at least, where the rest
    * of the keys says which group is meant. 0 where no key compares a column with its own extreme.
    */
-  private def withExtremes(
+  private def rowsOfExtremes(
       keys: Seq[JoinKeys.Pair],
       left: PlanEstimate,
       right: PlanEstimate
   ): Double =
     if (left.extremes.isEmpty && right.extremes.isEmpty) 0.0
     else {
-      def asks(extreme: Expression, side: PlanEstimate, value: Expression) =
+      def isExtremeOf(extreme: Expression, side: PlanEstimate, value: Expression) =
         PlanEstimate.columnOf(extreme).flatMap(column => side.extremes.get(column.exprId)) match {
           case Some(name) => PlanEstimate.columnOf(value).exists(_.name.equalsIgnoreCase(name))
           case None => false
         }
       val (extremes, group) = keys.partition(pair =>
-        asks(pair.left, left, pair.right) || asks(pair.right, right, pair.left)
+        isExtremeOf(pair.left, left, pair.right) || isExtremeOf(pair.right, right, pair.left)
       )
       if (extremes.isEmpty || group.isEmpty) 0.0
       else {
@@ -110,7 +115,7 @@ object JoinEstimator {
     }
 
   /** What a condition beside the keys leaves: pairs, and rows that are still in one of them. */
-  private def restricted(
+  private def withCondition(
       join: EquiJoin,
       all: Matches,
       condition: Expression,
@@ -123,21 +128,21 @@ object JoinEstimator {
       None,
       left.columns ++ right.columns,
       domains = left.domains ++ right.domains,
-      padded = left.padded ++ right.padded
+      nullSupplied = left.nullSupplied ++ right.nullSupplied
     )
     val (alternatives, others) =
       Selectivity.conjuncts(condition).partition(_.isInstanceOf[Or])
     val kept = Selectivity.and(
       Selectivity.all(others, pairs) +: alternatives.map(notYetApplied(_, join, pairs))
     )
-    def some(share: Double, rows: Double): Double = {
+    def stillMatched(share: Double, rows: Double): Double = {
       val partners = if (share * rows > 0) math.max(1.0, all.rows / (share * rows)) else 1.0
       share * -math.expm1(partners * math.log1p(-math.min(kept.expected, 1.0 - 1e-12)))
     }
     all.copy(
       rows = all.rows * kept.expected,
-      left = some(all.left, left.rows.value),
-      right = some(all.right, right.rows.value),
+      left = stillMatched(all.left, left.rows.value),
+      right = stillMatched(all.right, right.rows.value),
       origin = all.origin.worse(kept.origin)
     )
   }
@@ -153,9 +158,9 @@ object JoinEstimator {
         _.filter(part => part.references.nonEmpty && part.references.subsetOf(side))
       )
       if (parts.exists(_.isEmpty)) 1.0
-      else Selectivity.of(parts.map(_.reduce(And(_, _))).reduce(Or(_, _)), pairs).expected
+      else Selectivity.estimate(parts.map(_.reduce(And(_, _))).reduce(Or(_, _)), pairs).expected
     }
-    val whole = Selectivity.of(or, pairs)
+    val whole = Selectivity.estimate(or, pairs)
     val before = pushed(join.leftColumns) * pushed(join.rightColumns)
     if (before <= 0) whole
     else whole.copy(expected = Selectivity.clamp(whole.expected / before), upperBound = 1.0)
@@ -167,29 +172,34 @@ object JoinEstimator {
       left: PlanEstimate,
       right: PlanEstimate
   ): PlanEstimate = {
-    val keys = matches.keys.fold(Seq.empty[JoinKeys.Pair])(_.pairs)
-    val degrees = new KeyDegrees(keys, left, right)
+    val degrees = new KeyDegrees(matches.pairs, left, right)
     val upperBound = Seq(
       Some(math.min(PlanEstimate.most, left.upperBound * right.upperBound)),
       degrees.upperBound,
-      if (join.rightUnique) Some(left.upperBound) else None,
-      if (join.leftUnique) Some(right.upperBound) else None
+      Option.when(join.rightUnique)(left.upperBound),
+      Option.when(join.leftUnique)(right.upperBound)
     ).flatten.min
     val keptLeft =
-      thinned(left, math.min(left.rows.value * matches.left, matches.rows), matches.leftKeys)
+      withFewerRows(left, math.min(left.rows.value * matches.left, matches.rows), matches.leftKeys)
     val keptRight =
-      thinned(right, math.min(right.rows.value * matches.right, matches.rows), matches.rightKeys)
+      withFewerRows(
+        right,
+        math.min(right.rows.value * matches.right, matches.rows),
+        matches.rightKeys
+      )
     PlanEstimate(
       Quantity(0, Origin.Exact),
       0,
       None,
       joinedKeys(keptLeft.columns ++ keptRight.columns, matches),
       domains = joinedDomains(matches, left, right),
-      sources = keptLeft.sources ++ keptRight.sources,
-      padded = left.padded ++ right.padded,
-      keyed = left.keyed ++ right.keyed ++
-        matches.keys.fold(Map.empty[Long, Seq[Attribute]])(k => k.keyedLeft ++ k.keyedRight),
-      repeats = degrees.repeats,
+      sourceRows = keptLeft.sourceRows ++ keptRight.sourceRows,
+      nullSupplied = left.nullSupplied ++ right.nullSupplied,
+      determinants = left.determinants ++ right.determinants ++
+        matches.keys.fold(Map.empty[Long, Seq[Attribute]])(k =>
+          k.leftDeterminants ++ k.rightDeterminants
+        ),
+      fanOut = degrees.fanOut,
       extremes = left.extremes ++ right.extremes
     ).withRows(
       Quantity(matches.rows, matches.origin),
@@ -202,8 +212,8 @@ object JoinEstimator {
    * `side` with the values and source rows that `rows` of its rows still have. What determines the
    * keys, as an order does its customer, finds a partner with all of its rows or with none.
    */
-  private def thinned(side: PlanEstimate, rows: Double, keys: Seq[Expression]): PlanEstimate =
-    Selectivity.thinned(
+  private def withFewerRows(side: PlanEstimate, rows: Double, keys: Seq[Expression]): PlanEstimate =
+    Selectivity.withFewerRows(
       side,
       side.columns,
       math.max(1.0, rows),
@@ -245,13 +255,14 @@ object JoinEstimator {
       left: PlanEstimate,
       right: PlanEstimate
   ): Map[ExprId, Domain] =
-    matches.keys.toSeq.flatMap(_.pairs).foldLeft(left.domains ++ right.domains) { (all, pair) =>
+    matches.pairs.foldLeft(left.domains ++ right.domains) { (all, pair) =>
       (PlanEstimate.columnOf(pair.left), PlanEstimate.columnOf(pair.right)) match {
         case (Some(l), Some(r)) =>
-          val repeats = Seq(left -> l, right -> r).map { case (side, column) =>
+          val rowsPerValue = Seq(left -> l, right -> r).map { case (side, column) =>
             side.distinct(column).map(side.rows.value / _)
           }
-          val more = if (repeats.head.getOrElse(1.0) >= repeats.last.getOrElse(1.0)) l else r
+          val more =
+            if (rowsPerValue.head.getOrElse(1.0) >= rowsPerValue.last.getOrElse(1.0)) l else r
           val sample = all.get(more.exprId).flatMap(_.sample)
           all ++ Seq(l, r).flatMap(column =>
             all.get(column.exprId).map(domain => column.exprId -> domain.copy(sample = sample))
@@ -285,38 +296,40 @@ object JoinEstimator {
       keepRight: Boolean = false
   ): PlanEstimate = {
     val pairs = inner(join, matches, left, right)
-    val lonelyLeft = if (keepLeft) left.rows.value * (1.0 - matches.left) else 0.0
-    val lonelyRight = if (keepRight) right.rows.value * (1.0 - matches.right) else 0.0
+    val unmatchedLeft = if (keepLeft) left.rows.value * (1.0 - matches.left) else 0.0
+    val unmatchedRight = if (keepRight) right.rows.value * (1.0 - matches.right) else 0.0
     val rows = Seq(
-      pairs.rows.value + lonelyLeft + lonelyRight,
+      pairs.rows.value + unmatchedLeft + unmatchedRight,
       if (keepLeft) left.rows.value else 0.0,
       if (keepRight) right.rows.value else 0.0
     ).max
     val preserved =
       (if (keepLeft) Seq(left) else Nil) ++ (if (keepRight) Seq(right) else Nil)
     val bounds = pairs.bound +: preserved.map(_.bound)
-    def nulls(side: PlanEstimate, lonely: Double): Map[ExprId, Double] =
+    def nulls(side: PlanEstimate, unmatched: Double): Map[ExprId, Double] =
       if (rows <= 0) Map.empty
       else
         (side.columns.keySet ++ side.domains.keySet)
-          .map(id => id -> (side.padded.getOrElse(id, 0.0) + lonely / rows).min(1.0))
+          .map(id => id -> (side.nullSupplied.getOrElse(id, 0.0) + unmatched / rows).min(1.0))
           .toMap
-    val padded =
-      (if (keepLeft) nulls(right, lonelyLeft) else Map.empty[ExprId, Double]) ++
-        (if (keepRight) nulls(left, lonelyRight) else Map.empty[ExprId, Double])
+    val nullSupplied =
+      (if (keepLeft) nulls(right, unmatchedLeft) else Map.empty[ExprId, Double]) ++
+        (if (keepRight) nulls(left, unmatchedRight) else Map.empty[ExprId, Double])
     val whole = preserved.flatMap(_.columns)
     val columns = (pairs.columns ++ whole).map { case (id, column) =>
-      id -> (if (padded.contains(id)) column.copy(nullFraction = None) else column)
+      id -> (if (nullSupplied.contains(id)) column.copy(nullFraction = None) else column)
     }
     pairs
       .copy(
         columns = columns,
-        sources = pairs.sources ++ preserved.flatMap(_.sources),
+        sourceRows = pairs.sourceRows ++ preserved.flatMap(_.sourceRows),
         // What returns without a partner is not determined by the partner's key, which is null.
-        keyed = left.keyed ++ right.keyed ++ matches.keys
+        determinants = left.determinants ++ right.determinants ++ matches.keys
           .filterNot(_ => keepLeft && keepRight)
-          .fold(Map.empty[Long, Seq[Attribute]])(k => if (keepLeft) k.keyedRight else k.keyedLeft),
-        padded = pairs.padded ++ padded
+          .fold(Map.empty[Long, Seq[Attribute]])(k =>
+            if (keepLeft) k.rightDeterminants else k.leftDeterminants
+          ),
+        nullSupplied = pairs.nullSupplied ++ nullSupplied
       )
       .withRows(
         Quantity(
@@ -329,7 +342,7 @@ object JoinEstimator {
   }
 
   /** Remembers what a semi join has reduced the values of its key to. */
-  private def within(
+  private def withReduction(
       join: EquiJoin,
       left: PlanEstimate,
       matches: Matches,
@@ -340,29 +353,34 @@ object JoinEstimator {
       key <- PlanEstimate.columnOf(pair.left)
       values <- PlanEstimate.columnOf(pair.right)
       domain <- left.domains.get(key.exprId)
-      to = Reduction(values.exprId, right.rows.value, right.distinct(values))
-    } yield key.exprId ->
-      domain.copy(within = domain.within.updated(to, Selectivity.clamp(matches.left)))
+      reduction = SemiJoinReduction(values.exprId, right.rows.value, right.distinct(values))
+    } yield {
+      val all = domain.reductions.updated(reduction, Selectivity.clamp(matches.left))
+      key.exprId -> domain.copy(reductions = all)
+    }
     left.copy(domains = left.domains ++ reduced)
   }
 
-  /** Keys of rows that all have a partner are reduced to what either side was. */
-  private def withinBoth(matches: Matches, joined: PlanEstimate): PlanEstimate = {
+  /** Joined keys have gone through the semi joins of either side. */
+  private def withReductionsOfBoth(matches: Matches, joined: PlanEstimate): PlanEstimate = {
     def domain(key: Expression) =
       PlanEstimate.columnOf(key).flatMap(c => joined.domains.get(c.exprId).map(c.exprId -> _))
     val reduced = for {
-      pair <- matches.keys.toSeq.flatMap(_.pairs)
-      (one, ours) <- domain(pair.left).toSeq
-      (other, theirs) <- domain(pair.right).toSeq
-      if ours.within.nonEmpty || theirs.within.nonEmpty
-      both <- Seq(one -> ours.withinBoth(theirs), other -> theirs.withinBoth(ours))
+      pair <- matches.pairs
+      (leftKey, left) <- domain(pair.left).toSeq
+      (rightKey, right) <- domain(pair.right).toSeq
+      if left.reductions.nonEmpty || right.reductions.nonEmpty
+      both <- Seq(
+        leftKey -> left.withReductionsOf(right),
+        rightKey -> right.withReductionsOf(left)
+      )
     } yield both
     if (reduced.isEmpty) joined else joined.copy(domains = joined.domains ++ reduced)
   }
 
-  private def reduced(left: PlanEstimate, matches: Matches, share: Double): PlanEstimate = {
+  private def semiJoined(left: PlanEstimate, matches: Matches, share: Double): PlanEstimate = {
     val kept = left.rows.value * Selectivity.clamp(share)
-    thinned(left, kept, matches.leftKeys).withRows(
+    withFewerRows(left, kept, matches.leftKeys).withRows(
       Quantity(kept, left.rows.origin.worse(matches.origin)),
       left.upperBound,
       left.bound

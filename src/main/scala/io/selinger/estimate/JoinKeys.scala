@@ -4,13 +4,13 @@ import io.selinger.core.Origin
 import org.apache.spark.sql.catalyst.expressions._
 
 /**
- * How the equality keys of two join sides meet.
+ * How many rows of two sides of a join have equal keys.
  *
  * Each side draws its keys from a domain: what its relation held before any row was left out. The
  * smaller domain is taken to lie within the larger one (containment), and what filters have left
  * of either side to be independent of the other, so a key of one side finds its partner as often
  * as the other side still has its share of the larger domain. Keys whose value ranges overlap in
- * part meet in the overlap only.
+ * part are equal in the overlap only.
  *
  * Where neither side's keys identify the rows of its relation, as the weeks of two years' sales,
  * both sides tend to be chosen alike: between independence and containment of what is left, the
@@ -27,60 +27,64 @@ final case class JoinKeys private (
 ) {
   import JoinKeys._
 
-  private val overlaps = pairs.map(pair => Overlap.of(pair, left, right))
+  private val overlaps = pairs.map(pair => Overlap.estimate(pair, left, right))
 
   /** Whether distinct values of every key are known on both sides. */
   val known: Boolean = pairs.forall { pair =>
     left.distinct(pair.left).isDefined && right.distinct(pair.right).isDefined
   }
 
-  private val leftDomain = domain(_.left, _.right, left, right, overlaps.map(_.left))
-  private val rightDomain = domain(_.right, _.left, right, left, overlaps.map(_.right))
+  private val leftDomain = combinations(_.left, _.right, left, right, overlaps.map(_.left))
+  private val rightDomain = combinations(_.right, _.left, right, left, overlaps.map(_.right))
 
   private val leftKeys = values(pairs.map(_.left), left)
   private val rightKeys = values(pairs.map(_.right), right)
 
   /** Combinations of keys that a row of either side may have. */
-  val size: Double = {
+  val domainSize: Double = {
     val independent = math.max(1.0, math.max(leftDomain, rightDomain))
     val contained = math.max(leftKeys, rightKeys)
-    if (identify(_.left, left) || identify(_.right, right) || contained >= independent) independent
+    if (areUnique(_.left, left) || areUnique(_.right, right) || contained >= independent)
+      independent
     else math.sqrt(independent * contained)
   }
 
   /** Whether a row of the keys' relation is the only one with its keys, as far as counts tell. */
-  private def identify(pick: Pair => Expression, side: PlanEstimate): Boolean = {
-    val domains = pairs.map(pair => side.domain(pick(pair)))
+  private def areUnique(key: Pair => Expression, side: PlanEstimate): Boolean = {
+    val domains = pairs.map(pair => side.domain(key(pair)))
     domains.exists(_.forall(domain => domain.values.isEmpty || domain.isKey)) ||
     domains.flatten.groupBy(_.relation).values.exists { keys =>
       keys.size > 1 && keys.flatMap(_.values).product >= Domain.keyShare * keys.head.rows
     }
   }
 
-  /** Relations of each side of which a row of the other finds one row at most: see [[PlanEstimate]]. */
-  def keyedLeft: Map[Long, Seq[Attribute]] = keyedBy(_.left, left, _.right)
-  def keyedRight: Map[Long, Seq[Attribute]] = keyedBy(_.right, right, _.left)
+  /**
+   * Relations of each side of which a row of the other side finds at most one row: see
+   * [[PlanEstimate.determinants]].
+   */
+  def leftDeterminants: Map[Long, Seq[Attribute]] = determinantsOf(_.left, left, _.right)
+  def rightDeterminants: Map[Long, Seq[Attribute]] = determinantsOf(_.right, right, _.left)
 
-  private def keyedBy(
-      own: Pair => Expression,
+  private def determinantsOf(
+      ownKey: Pair => Expression,
       side: PlanEstimate,
-      others: Pair => Expression
+      otherKey: Pair => Expression
   ): Map[Long, Seq[Attribute]] = {
     val found = for {
       pair <- pairs
-      domain <- side.domain(own(pair)) if domain.isKey
-      compared <- PlanEstimate.columnOf(others(pair))
+      domain <- side.domain(ownKey(pair)) if domain.isKey
+      compared <- PlanEstimate.columnOf(otherKey(pair))
     } yield domain.relation -> Seq(compared)
     found.toMap
   }
 
-  private val leftShare = inside(_.left, left, overlaps.map(_.left))
-  private val rightShare = inside(_.right, right, overlaps.map(_.right))
+  private val leftShare = shareInOverlap(_.left, left, overlaps.map(_.left))
+  private val rightShare = shareInOverlap(_.right, right, overlaps.map(_.right))
 
-  private def notNull(pick: Pair => Expression, side: PlanEstimate): Double =
+  private def notNull(key: Pair => Expression, side: PlanEstimate): Double =
     pairs
       .filterNot(_.nullSafe)
-      .map(pair => 1.0 - side.column(pick(pair)).flatMap(_.nullFraction).getOrElse(0.0))
+      .map(pair => 1.0 - side.column(key(pair)).flatMap(_.nullFraction).getOrElse(0.0))
       .product
 
   /** Shares of each side's rows that have no null among the keys. */
@@ -99,13 +103,13 @@ final case class JoinKeys private (
       for {
         l <- left.column(pair.left)
         r <- right.column(pair.right)
-        share <- FrequentValues.meeting(l, r, size)
-      } yield share * size
+        share <- FrequentValues.equalShare(l, r, domainSize)
+      } yield share * domainSize
     case _ => None
   }
 
   /** Rows that the equalities keep of the product. */
-  val rows: Double = math.min(PlanEstimate.most, leftRows * (rightRows / size) * correction)
+  val rows: Double = math.min(PlanEstimate.most, leftRows * (rightRows / domainSize) * correction)
 
   /** Share of each side's rows that find a partner. */
   val leftMatched: Double = matched(leftRows, left, rightKeys * rightShare)
@@ -115,40 +119,39 @@ final case class JoinKeys private (
     if (side.rows.value <= 0) 0.0
     else
       Selectivity.clamp(inside / side.rows.value) *
-        Selectivity.clamp(math.min(otherKeys, size) / size)
+        Selectivity.clamp(math.min(otherKeys, domainSize) / domainSize)
 
   /** Keys that both sides have. */
   val common: Double =
-    math.max(1.0, Seq(leftKeys, rightKeys, leftKeys * (rightKeys / size)).min)
+    math.max(1.0, Seq(leftKeys, rightKeys, leftKeys * (rightKeys / domainSize)).min)
 
-  private def domain(
-      own: Pair => Expression,
-      others: Pair => Expression,
+  /** Combinations of a side's keys in the relations that they come from. */
+  private def combinations(
+      ownKey: Pair => Expression,
+      otherKey: Pair => Expression,
       side: PlanEstimate,
       other: PlanEstimate,
       shares: Seq[Double]
   ): Double = {
-    val sized = pairs.zip(shares).map { case (pair, share) =>
-      val domain = side.domain(own(pair))
-      val values = valuesOf(own(pair), side)
-        .map(_ * share)
-        .orElse(valuesOf(others(pair), other))
-        // Nothing is known of either: the smaller relation is taken as the other's dimension.
-        .getOrElse(math.min(relationRows(own(pair), side), relationRows(others(pair), other)))
-      val meeting = other.domain(others(pair))
-      val reduced = (for (ours <- domain; theirs <- meeting) yield ours.reducedWith(theirs))
-      (
-        (domain.map(_.relation), meeting.map(_.relation)),
-        domain.map(_.rows),
-        values,
-        reduced.getOrElse(1.0)
+    val counted = pairs.zip(shares).map { case (pair, share) =>
+      val (key, partner) = (ownKey(pair), otherKey(pair))
+      val (own, others) = (side.domain(key), other.domain(partner))
+      CountedKey(
+        (own.map(_.relation), others.map(_.relation)),
+        own.map(_.rows),
+        valuesOf(key, side)
+          .map(_ * share)
+          .orElse(valuesOf(partner, other))
+          // Nothing is known of either: the smaller relation is taken as the other's dimension.
+          .getOrElse(math.min(relationRows(key, side), relationRows(partner, other))),
+        (for (a <- own; b <- others) yield a.commonReduction(b)).getOrElse(1.0)
       )
     }
     // Together the keys have at most as many combinations as their relation has rows; but keys of
     // several other relations have no reason to be those of one row of it.
-    val groups = sized.groupBy(_._1).values.map { keys =>
-      val most = keys.flatMap(_._2).minOption.getOrElse(math.max(1.0, side.rows.value))
-      math.max(1.0, math.min(product(keys.map(_._3)), most) * product(keys.map(_._4)))
+    val groups = counted.groupBy(_.relations).values.map { keys =>
+      val most = keys.flatMap(_.rows).minOption.getOrElse(math.max(1.0, side.rows.value))
+      math.max(1.0, math.min(product(keys.map(_.values)), most) * product(keys.map(_.reduced)))
     }
     product(groups.toSeq)
   }
@@ -174,15 +177,15 @@ final case class JoinKeys private (
    * range, that is known; where how many are left is only assumed, the assumption is as good for those
    * in the overlap.
    */
-  private def inside(
-      pick: Pair => Expression,
+  private def shareInOverlap(
+      keyOf: Pair => Expression,
       side: PlanEstimate,
       shares: Seq[Double]
   ): Double = {
     val rows = math.max(1.0, side.rows.value)
     val assumed = side.rows.origin == Origin.Default
     pairs.zip(shares).map { case (pair, share) =>
-      val key = pick(pair)
+      val key = keyOf(pair)
       val seen = side.column(key).exists(_.rangeSeen)
       val domain = valuesOf(key, side).getOrElse(relationRows(key, side)) * share
       if (share >= 1.0 || seen || assumed || domain <= 1.0) share
@@ -215,6 +218,21 @@ object JoinKeys {
         Pair(left, right, nullSafe = false)
     }
 
+  /**
+   * A key of one side.
+   *
+   * @param relations that the keys of both sides come from
+   * @param rows of this side's relation
+   * @param values of the key in it
+   * @param reduced share of the values that semi joins on both sides have left
+   */
+  private final case class CountedKey(
+      relations: (Option[Long], Option[Long]),
+      rows: Option[Double],
+      values: Double,
+      reduced: Double
+  )
+
   /** Values of a key's domain, where known. */
   private def valuesOf(key: Expression, side: PlanEstimate): Option[Double] =
     side.domain(key).flatMap(_.values).orElse(side.distinct(key)).map(math.max(1.0, _))
@@ -226,7 +244,7 @@ object JoinKeys {
 
     private val all = Overlap(1.0, 1.0)
 
-    def of(pair: Pair, left: PlanEstimate, right: PlanEstimate): Overlap = {
+    def estimate(pair: Pair, left: PlanEstimate, right: PlanEstimate): Overlap = {
       val ranges = ofRanges(pair, left, right)
       val (l, r) = KeyOverlap.beyondRanges(left.domain(pair.left), right.domain(pair.right))
       Overlap(ranges.left * l, ranges.right * r)

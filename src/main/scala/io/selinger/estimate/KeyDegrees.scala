@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression
  * pessimistic estimators use [1], but with a confidence (99.9 %) in the place of a proof. Without it, the
  * upper bound of a join is the product of its sides.
  *
- * A set of keys has hardly more rows than those that are most frequent in the sample. Where no key
+ * A set of keys has hardly more rows than the most frequent keys of the sample. Where no key
  * occurs twice in the sample of a whole relation, its rows have hardly any others of their key. Where a
  * relation has its keys in some order, a sample says nothing of rows between the sampled ones, and its
  * row groups are all that counts.
@@ -28,26 +28,28 @@ private[estimate] final class KeyDegrees(
   private val compared = pairs.filterNot(_.nullSafe)
   private val (lefts, rights) = (compared.map(_.left), compared.map(_.right))
 
-  /** Partners of a row of each side. */
-  private val (ofLeft, ofRight) = (aRow(rights, right), aRow(lefts, left))
+  /** Upper bounds of how many partners a row of each side finds. */
+  private val (partnersOfLeft, partnersOfRight) =
+    (rowsOfOneKey(rights, right), rowsOfOneKey(lefts, left))
 
   /** The upper bound of an inner join's rows; `None` where no sample tells. */
   def upperBound: Option[Double] =
     Seq(
-      ofLeft.map(_ * left.upperBound),
-      ofRight.map(_ * right.upperBound),
-      // The rows of as many keys of one side as the other has rows, each met by all rows of its key.
-      for (partners <- ofRight; rows <- among(rights, right, left.upperBound))
+      partnersOfLeft.map(_ * left.upperBound),
+      partnersOfRight.map(_ * right.upperBound),
+      // The rows of as many keys of one side as the other has rows, each joined with all rows of its key.
+      for (partners <- partnersOfRight; rows <- rowsOfKeys(rights, right, left.upperBound))
         yield rows * partners,
-      for (partners <- ofLeft; rows <- among(lefts, left, right.upperBound)) yield rows * partners
+      for (partners <- partnersOfLeft; rows <- rowsOfKeys(lefts, left, right.upperBound))
+        yield rows * partners
     ).flatten.minOption.map(math.min(_, PlanEstimate.most))
 
-  /** How often a row of each relation may be repeated in the result. */
-  def repeats: Map[Long, Double] = times(left, ofLeft) ++ times(right, ofRight)
+  /** The upper bound of how often a row of each relation occurs in the result. */
+  def fanOut: Map[Long, Double] = fanOutOf(left, partnersOfLeft) ++ fanOutOf(right, partnersOfRight)
 
-  private def times(side: PlanEstimate, partners: Option[Double]): Map[Long, Double] =
+  private def fanOutOf(side: PlanEstimate, partners: Option[Double]): Map[Long, Double] =
     partners.fold(Map.empty[Long, Double]) { most =>
-      side.repeats.map { case (relation, often) =>
+      side.fanOut.map { case (relation, often) =>
         relation -> math.min(PlanEstimate.most, often * math.max(1.0, most))
       }
     }
@@ -62,13 +64,13 @@ private[estimate] object KeyDegrees {
   // times (Poisson).
   private val unseenPairs = 9.0
 
-  /** Rows of a side that have the key of one row of the other. */
-  private def aRow(keys: Seq[Expression], side: PlanEstimate): Option[Double] =
-    Seq(among(keys, side, 1.0), beside(keys, side)).flatten.minOption
+  /** The upper bound of a side's rows that have one key. */
+  private def rowsOfOneKey(keys: Seq[Expression], side: PlanEstimate): Option[Double] =
+    Seq(rowsOfKeys(keys, side, 1.0), rowsOfUniqueKey(keys, side)).flatten.minOption
 
-  /** Rows of a side with some so many keys. */
-  private def among(keys: Seq[Expression], side: PlanEstimate, count: Double): Option[Double] =
-    of(keys, side) { (columns, often) =>
+  /** The upper bound of a side's rows that have one of `count` keys. */
+  private def rowsOfKeys(keys: Seq[Expression], side: PlanEstimate, count: Double): Option[Double] =
+    least(keys, side) { (columns, often) =>
       val rows = columns.head.key.rows
       val most = rows.counts(columns.map(_.key.column)).ofMostFrequent(count)
       if (rows.complete) Some(often * most)
@@ -76,28 +78,29 @@ private[estimate] object KeyDegrees {
         for (all <- relationRows(columns.head) if rows.rows >= leastRows && isSpread(rows, all))
           yield {
             val found = most / rows.rows
-            val ordered = !columns.forall(_.key.canMeet)
+            val ordered = !columns.forall(_.key.canJoin)
             val groups = if (ordered) rows.filled else rows.groups
-            val share = SampledShare.upper(found, rows.rows, groups, rows.covered / all, ordered)
+            val share =
+              SampledShare.upperBound(found, rows.rows, groups, rows.covered / all, ordered)
             often * columns.head.relation.upperBound * share
           }
     }
 
   /**
-   * Rows with the key of an average row, where the whole relation's sample has each key once. Sampled
-   * rows lie apart, so that rows of one key that lie side by side show in the neighbours only.
+   * Rows that have the key of an average row, where the sample of the whole relation has each key once.
+   * Sampled rows lie apart, so that only their neighbours tell whether rows of one key lie side by side.
    */
-  private def beside(keys: Seq[Expression], side: PlanEstimate): Option[Double] =
-    of(keys, side) { (columns, often) =>
+  private def rowsOfUniqueKey(keys: Seq[Expression], side: PlanEstimate): Option[Double] =
+    least(keys, side) { (columns, often) =>
       val whole = columns.head.key.rows.whole
       val places = columns.map(_.key.column)
       val (values, _) = whole.counts(places).distinct
-      if (values != whole.rows || values < leastRows || !columns.forall(_.key.canMeet)) None
+      if (values != whole.rows || values < leastRows || !columns.forall(_.key.canJoin)) None
       else if (whole.complete) Some(often)
       else
         for {
           all <- relationRows(columns.head) if isSpread(whole, all)
-          changing <- places.flatMap(whole.changing).maxOption
+          changing <- places.flatMap(whole.runShare).maxOption
         } yield {
           val unseen = unseenPairs * 2.0 * all / values / values
           often * math.max(1.0 + unseen, 1.0 / changing)
@@ -111,17 +114,15 @@ private[estimate] object KeyDegrees {
   private def isSpread(rows: SampledKeys, all: Double): Boolean =
     rows.groups >= SampledShare.leastGroups || rows.covered >= 0.5 * all
 
-  /**
-   * The least over all of the keys in one sample together, and over each alone.
-   */
-  private def of(keys: Seq[Expression], side: PlanEstimate)(
+  /** The least upper bound: of the keys in one sample together, and of each alone. */
+  private def least(keys: Seq[Expression], side: PlanEstimate)(
       rows: (Seq[KeySample], Double) => Option[Double]
   ): Option[Double] = {
     val known = keys.flatMap { key =>
       for {
         sample <- side.domain(key).flatMap(_.sample)
         // A joined key has the sample of the side that has it more often, which counts as often.
-        often <- sample.origin.flatMap(side.repeats.get)
+        often <- sample.origin.flatMap(side.fanOut.get)
       } yield (sample, often)
     }
     val together = known

@@ -11,7 +11,7 @@ private[estimate] object KeyOverlap {
     (for {
       l <- left.flatMap(_.keys)
       r <- right.flatMap(_.keys)
-      (ofLeft, ofRight) <- l.shared(r)
+      (sharedLeft, sharedRight) <- l.shared(r)
     } yield {
       def beyond(shared: Double, low: Option[Double], high: Option[Double]) =
         if (low.isEmpty || high.isEmpty) shared
@@ -23,8 +23,8 @@ private[estimate] object KeyOverlap {
           else math.min(1.0, shared / math.max(shared, math.max(1e-6, math.min(1.0, part))))
         }
       (
-        math.max(least, beyond(ofLeft, l.low, l.high)),
-        math.max(least, beyond(ofRight, r.low, r.high))
+        math.max(least, beyond(sharedLeft, l.low, l.high)),
+        math.max(least, beyond(sharedRight, r.low, r.high))
       )
     }).getOrElse((1.0, 1.0))
 

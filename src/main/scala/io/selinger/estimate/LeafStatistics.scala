@@ -23,7 +23,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 object LeafStatistics {
 
   /** The estimator over these leaves. */
-  val estimator: CardinalityEstimator = new CardinalityEstimator(of, unfinished)
+  val estimator: CardinalityEstimator = new CardinalityEstimator(estimate, unfinished)
 
   /**
    * These plans in the order in which to estimate them: all share the time that there is for samples,
@@ -32,8 +32,11 @@ object LeafStatistics {
   def smallestFirst(plans: Seq[LogicalPlan]): Seq[LogicalPlan] =
     plans.sortBy(_.collectLeaves().collect { case FileRelation(relation) => relation.bytes }.sum)
 
-  def of(leaf: LeafNode, predicates: Seq[Expression]): Option[(PlanEstimate, Seq[Expression])] =
-    ImportedStatistics.of(leaf) match {
+  def estimate(
+      leaf: LeafNode,
+      predicates: Seq[Expression]
+  ): Option[(PlanEstimate, Seq[Expression])] =
+    ImportedStatistics.forLeaf(leaf) match {
       // There are no rows to try predicates on: formulas estimate them all.
       case Some(imported) => Some((relationEstimate(leaf, imported), Nil))
       case None => ofData(leaf, predicates)
@@ -110,14 +113,17 @@ object LeafStatistics {
       relation: FileRelation,
       predicates: Seq[Expression]
   ): Option[(PlanEstimate, Seq[Expression])] =
-    FooterStatistics.of(relation, predicates) match {
+    FooterStatistics.read(relation, predicates) match {
       case Some(footers) =>
-        val statistics = AnalyzedStatistics.of(relation, footers, predicates)
+        val statistics = AnalyzedStatistics.refine(relation, footers, predicates)
         val estimate = withKeys(leaf.output, statistics)(relationEstimate(leaf, statistics))
         val partitions = relation.partitionFilters(predicates)
-        SampleStatistics.of(relation, statistics, predicates) match {
+        SampleStatistics.evaluate(relation, statistics, predicates) match {
           case Some(sample) =>
-            Some((SampledEstimate.of(estimate, sample, leaf.output), partitions ++ sample.applied))
+            Some((
+              SampledEstimate.refine(estimate, sample, leaf.output),
+              partitions ++ sample.applied
+            ))
           case None => Some((estimate, partitions))
         }
       case None => sparkEstimate(leaf).map((_, Nil))
@@ -172,11 +178,11 @@ object LeafStatistics {
         val rows = math.max(1.0, count.toDouble)
         column.exprId -> ColumnStatistics(
           nullFraction = known.nullCount.map(_.toDouble / rows),
-          min = known.min.flatMap(NumericAxis.of(_, column.dataType)),
-          max = known.max.flatMap(NumericAxis.of(_, column.dataType)),
+          min = known.min.flatMap(NumericAxis.place(_, column.dataType)),
+          max = known.max.flatMap(NumericAxis.place(_, column.dataType)),
           distinct = known.distinctCount.map(_.toDouble),
           averageBytes = known.avgLen.map(_.toDouble),
-          quantiles = known.histogram.flatMap(Quantiles.of)
+          quantiles = known.histogram.flatMap(Quantiles.fromHistogram)
         )
       }
       PlanEstimate(

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 /**
  * A leaf's rows and columns after those predicates that were evaluated on a sample of it. `bound`
  * stays as it is: a sample proves nothing. The upper bound sinks to a share that is exceeded once in a
- * thousand times, see [[SampledShare.upper]].
+ * thousand times, see [[SampledShare.upperBound]].
  */
 object SampledEstimate {
 
@@ -16,7 +16,7 @@ object SampledEstimate {
   private val leastRows = 30
 
   /** @param output of the relation */
-  def of(
+  def refine(
       input: PlanEstimate,
       sample: SampledRelation,
       output: Seq[Attribute]
@@ -48,17 +48,17 @@ object SampledEstimate {
         } else
           (
             SampledShare.expected(sample.matched, sample.rows, prior),
-            SampledShare.upper(sample.groups, sample.covered, sample.alike)
+            SampledShare.upperBound(sample.groups, sample.covered, sample.alike)
           )
       val rows = math.max(1.0, input.rows.value * share)
       val left = formulas.copy(
         columns = filtered(input, formulas, sample, rows),
         domains = domains(input, formulas, sample),
         // A leaf is one relation.
-        sources = formulas.sources.map { case (relation, _) => relation -> rows }
+        sourceRows = formulas.sourceRows.map { case (relation, _) => relation -> rows }
       )
       sample.columns
-        .collect { case (id, column) if isTold(column, sample) => (id, column) }
+        .collect { case (id, column) if isTrusted(column, sample) => (id, column) }
         .foldLeft(left) { case (known, (id, column)) => ranged(known, id, column, sample) }
         .withRows(
           Quantity(rows, input.rows.origin.worse(Origin.Sampled)),
@@ -67,7 +67,7 @@ object SampledEstimate {
         )
     }
 
-  private def isTold(summary: ColumnSummary, sample: SampledRelation): Boolean =
+  private def isTrusted(summary: ColumnSummary, sample: SampledRelation): Boolean =
     summary.rows >= leastRows || sample.complete
 
   /** Columns of all rows: what no other source knows comes from the sample. */
@@ -79,11 +79,11 @@ object SampledEstimate {
       val known = columns.getOrElse(id, ColumnStatistics())
       val all = merged(known, summary, input.rows.value, sample.covered)
       val keys = if (sample.complete) None else sample.keys.get(id)
-      val runs = keys.flatMap(key => key.rows.changing(key.column)).map { share =>
+      val runs = keys.flatMap(key => key.rows.runShare(key.column)).map { share =>
         math.max(1.0, share * input.rows.value)
       }
       val seen = all.copy(distinct = (all.distinct ++ runs).minOption)
-      if (!isTold(summary, sample)) columns
+      if (!isTrusted(summary, sample)) columns
       else if (sample.counted(id)) columns.updated(id, seen.copy(distinct = known.distinct))
       else columns.updated(id, seen)
     }
@@ -97,7 +97,7 @@ object SampledEstimate {
   ): Map[ExprId, ColumnStatistics] = formulas.columns.map { case (id, column) =>
     val before = input.columns.get(id).flatMap(_.distinct)
     id -> (sample.columns.get(id) match {
-      case Some(summary) if isTold(summary, sample) =>
+      case Some(summary) if isTrusted(summary, sample) =>
         merged(column.copy(distinct = before), summary, rows, sample.covered)
           .copy(
             nullFraction = Some(summary.nullFraction),

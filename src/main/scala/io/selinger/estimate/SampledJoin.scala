@@ -1,14 +1,14 @@
 package io.selinger.estimate
 
 import io.selinger.core.PlanningPass
-import io.selinger.stats.samples.{SampledKey, SampledKeys}
+import io.selinger.stats.samples.{EqualPairs, SampledKey}
 import java.util.concurrent.ConcurrentHashMap
 import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression}
 
 /**
- * How much the keys of two sides meet more often, or less, than formulas say, from joining samples
- * of the two relations that they come from: values that are frequent on both sides, customers who
- * buy just what they return, or years that only one side has.
+ * How many more pairs of equal keys two sides have than formulas say, or how many fewer, from joining
+ * samples of the two relations that they come from: values that are frequent on both sides, customers
+ * who buy just what they return, or years that only one side has.
  *
  * The share of pairs of sampled rows whose keys are equal is an unbiased estimate of the same share
  * among all rows. It corrects the formulas only by as much as it differs from them beyond one
@@ -28,36 +28,36 @@ private[estimate] object SampledJoin {
     pairs
       .flatMap { pair =>
         for {
-          ours <- sampled(pair.left, left)
-          theirs <- sampled(pair.right, right)
-          if !pair.nullSafe && ours.key.kind == theirs.key.kind
-          if ours.key.canMeet && theirs.key.canMeet
-        } yield (ours, theirs)
+          l <- sampled(pair.left, left)
+          r <- sampled(pair.right, right)
+          if !pair.nullSafe && l.key.kind == r.key.kind
+          if l.key.canJoin && r.key.canJoin
+        } yield (l, r)
       }
       // Columns of two samples are compared together, those of others count as independent.
-      .groupBy { case (ours, theirs) => (ours.key.rows, theirs.key.rows) }
+      .groupBy { case (l, r) => (l.key.rows, r.key.rows) }
       .valuesIterator
-      .map(_.sortBy { case (ours, theirs) => (ours.key.column, theirs.key.column) }.unzip)
-      .map { case (ours, theirs) =>
-        memo(ours.map(_.key), theirs.map(_.key))(compared(ours, theirs))
+      .map(_.sortBy { case (l, r) => (l.key.column, r.key.column) }.unzip)
+      .map { case (l, r) =>
+        memoized(l.map(_.key), r.map(_.key))(compared(l, r))
       }
       .toSeq
       // The last bits of a product depend on its order, and a map's order on ids.
       .sorted
       .reduceOption(_ * _)
 
-  /** Columns of one sample that the expressions show, if they are all of one. */
-  def together(keys: Seq[Expression], side: PlanEstimate): Option[Seq[KeySample]] = {
+  /** The sampled columns that the expressions show, if all are of the same sample. */
+  def ofOneSample(keys: Seq[Expression], side: PlanEstimate): Option[Seq[KeySample]] = {
     val samples = keys.map(sampled(_, side))
     Option.when(keys.nonEmpty && samples.forall(_.isDefined))(samples.flatten)
-      .filter(found => found.forall(_.isBeside(found.head)))
+      .filter(found => found.forall(_.isOfSameRows(found.head)))
   }
 
   /** Columns of which all rows with one value have one value of each of `keys`. */
   def determining(keys: Seq[Expression], side: PlanEstimate): Set[ExprId] =
-    together(keys, side).fold(Set.empty[ExprId]) { found =>
+    ofOneSample(keys, side).fold(Set.empty[ExprId]) { found =>
       val rows = found.head.key.rows
-      def follow(sample: KeySample) = sample.isBeside(found.head) && found.forall(other =>
+      def follow(sample: KeySample) = sample.isOfSameRows(found.head) && found.forall(other =>
         other.key.column != sample.key.column &&
           rows.determines(sample.key.column, other.key.column)
       )
@@ -70,15 +70,16 @@ private[estimate] object SampledJoin {
     side.domain(key).flatMap(_.sample)
 
   private def compared(left: Seq[KeySample], right: Seq[KeySample]): Double = {
-    val (ours, theirs) = (left.head.relation, right.head.relation)
+    val (leftRelation, rightRelation) = (left.head.relation, right.head.relation)
     val columns = left.zip(right).map { case (l, r) =>
       JoinKeys.Pair(l.column, r.column, nullSafe = false)
     }
     val found = left.head.key.rows
-      .meeting(left.map(_.key.column), right.head.key.rows, right.map(_.key.column))
+      .equalPairs(left.map(_.key.column), right.head.key.rows, right.map(_.key.column))
     def share(of: Seq[JoinKeys.Pair]): Double = {
-      val keys = JoinKeys.unsampled(of, ours, theirs)
-      val present = keys.leftPresent * ours.rows.value * (keys.rightPresent * theirs.rows.value)
+      val keys = JoinKeys.unsampled(of, leftRelation, rightRelation)
+      val present = keys.leftPresent * leftRelation.rows.value *
+        (keys.rightPresent * rightRelation.rows.value)
       if (present > 0) keys.rows / present else 0.0
     }
     val expected = found.possible * share(columns)
@@ -91,9 +92,9 @@ private[estimate] object SampledJoin {
     }
   }
 
-  // Times as many pairs were expected as there may be, for that to be no chance of sampling: of rows
-  // from all over their relations one in a hundred finds none of five. Neighbours come and stay away
-  // together.
+  // So many times fewer pairs than expected cannot be due to sampling: if five pairs are expected of rows
+  // from all over their relations, none is found in one sample of a hundred. Neighbouring rows are in a
+  // sample together or not at all, so twice as many are asked of samples from parts of a relation.
   private val leastOfRows = 5.0
   private val leastOfPlaces = 10.0
 
@@ -102,11 +103,11 @@ private[estimate] object SampledJoin {
    * contained in each other, as those of lines are in those of orders; where fewer meet, and as few as
    * if each column had nothing to do with the others, that is the better explanation.
    */
-  private def agrees(found: SampledKeys.Meeting, expected: Double): Boolean =
+  private def agrees(found: EqualPairs, expected: Double): Boolean =
     math.abs(found.pairs - expected) <= math.sqrt(found.variance + 1.0)
 
   /** The nearest to 1 that lies within one standard deviation of what was found. */
-  private[estimate] def factor(found: SampledKeys.Meeting, expected: Double): Double =
+  private[estimate] def factor(found: EqualPairs, expected: Double): Double =
     if (expected <= 0 || found.possible <= 0) 1.0
     else {
       // That none was found says that there are not many more than one in as many pairs of rows.
@@ -116,13 +117,13 @@ private[estimate] object SampledJoin {
       math.max(least, math.min(1.0, most))
     }
 
-  private final class Known {
+  private final class Corrections {
     val factors = new ConcurrentHashMap[(Seq[SampledKey], Seq[SampledKey]), Double]()
   }
 
-  private def memo(left: Seq[SampledKey], right: Seq[SampledKey])(compute: => Double): Double =
+  private def memoized(left: Seq[SampledKey], right: Seq[SampledKey])(compute: => Double): Double =
     PlanningPass.current
-      .memo(left.head.rows)(new Known)
+      .memo(left.head.rows)(new Corrections)
       .factors
       .computeIfAbsent((left, right), _ => compute)
 }

@@ -50,17 +50,17 @@ object Selectivity {
   /** `input` after the conjuncts in `predicates`, with its columns' statistics narrowed. */
   def filter(input: PlanEstimate, predicates: Seq[Expression]): PlanEstimate = {
     val (ranges, others) = Interval.collect(predicates, input)
-    val total = together(ranges, others, input)
+    val total = conjunction(ranges, others, input)
     val kept = input.rows.value * total.expected
     val narrowed = others.foldLeft(ranges.foldLeft(input)((known, range) => range.narrow(known)))(
       narrow
     )
-    val left = thinned(input, narrowed.columns, kept)
+    val left = withFewerRows(input, narrowed.columns, kept)
     left
       .copy(
-        columns = left.columns ++ thinnedRanges(ranges, input, narrowed, kept),
+        columns = left.columns ++ narrowedRanges(ranges, input, narrowed, kept),
         domains = narrowed.domains,
-        padded = narrowed.padded
+        nullSupplied = narrowed.nullSupplied
       )
       .withRows(
         Quantity(kept, input.rows.origin.worse(total.origin)),
@@ -70,7 +70,7 @@ object Selectivity {
   }
 
   /** Columns with an interval: their own predicate has taken its values already. */
-  private def thinnedRanges(
+  private def narrowedRanges(
       ranges: Seq[Interval],
       input: PlanEstimate,
       narrowed: PlanEstimate,
@@ -89,10 +89,10 @@ object Selectivity {
   /** Selectivity of all of these predicates together. */
   private[estimate] def all(predicates: Seq[Expression], input: PlanEstimate): Selectivity = {
     val (ranges, others) = Interval.collect(predicates, input)
-    together(ranges, others, input)
+    conjunction(ranges, others, input)
   }
 
-  private def together(
+  private def conjunction(
       ranges: Seq[Interval],
       others: Seq[Expression],
       input: PlanEstimate
@@ -103,7 +103,7 @@ object Selectivity {
     val enclosed = ends.map(_._2).distinct.map { column =>
       assumed(if (ends.count(_._2 == column) > 1) assumedBetween else assumedRange)
     }
-    and(ranges.map(_.selectivity(input)) ++ enclosed ++ rest.map(of(_, input)))
+    and(ranges.map(_.selectivity(input)) ++ enclosed ++ rest.map(estimate(_, input)))
   }
 
   /** A column's comparison with a value that no column of these rows has. */
@@ -119,7 +119,7 @@ object Selectivity {
   }
 
   /** Selectivity of one predicate. */
-  def of(predicate: Expression, input: PlanEstimate): Selectivity = predicate match {
+  def estimate(predicate: Expression, input: PlanEstimate): Selectivity = predicate match {
     case Literal(value: Boolean, _) => if (value) keepsAll else keepsNone
     case Literal(null, _) => keepsNone
     // Filters that Spark adds at run time have their effect from elsewhere in the plan.
@@ -128,21 +128,18 @@ object Selectivity {
     case _: Or => or(disjuncts(predicate), input)
     case Not(child) => not(child, input)
     case IsNull(child) =>
-      nulls(child, input).fold(assumed(assumedEquality)) { share =>
-        if (isCounted(child, input)) counted(share, input) else derived(share)
-      }
+      nulls(child, input).fold(assumed(assumedEquality))(ofNulls(_, child, input))
     case IsNotNull(child) =>
-      nulls(child, input).fold(assumed(1.0)) { share =>
-        if (isCounted(child, input)) counted(1.0 - share, input) else derived(1.0 - share)
-      }
+      nulls(child, input).fold(assumed(1.0))(share => ofNulls(1.0 - share, child, input))
     case In(value, list) => in(value, list, input)
     case InSet(value, set) => in(value, set.toSeq.map(Literal(_, value.dataType)), input)
     case EqualTo(left, right) => equality(left, right, input)
-    case EqualNullSafe(value, Literal(null, _)) => of(IsNull(value), input)
+    case EqualNullSafe(value, Literal(null, _)) => estimate(IsNull(value), input)
     case EqualNullSafe(left, right) => equality(left, right, input)
-    case comparison: BinaryComparison => Interval.of(comparison, input) match {
+    case comparison: BinaryComparison => Interval.fromComparison(comparison, input) match {
         case Some(range) => range.selectivity(input)
-        case None => ColumnComparison.of(comparison, input).getOrElse(assumed(assumedRange))
+        case None =>
+          ColumnComparison.selectivity(comparison, input).getOrElse(assumed(assumedRange))
       }
     case StartsWith(_, text) => pattern(text, input)
     case EndsWith(_, text) => pattern(text, input)
@@ -155,8 +152,8 @@ object Selectivity {
   private def isTrue(flag: Attribute, input: PlanEstimate): Selectivity =
     input.columns
       .get(flag.exprId)
-      .flatMap(FrequentValues.of(_, Some(2.0)))
-      .map(_.of(true) * present(flag, input))
+      .flatMap(FrequentValues.fromColumn(_, Some(2.0)))
+      .map(_.shareOf(true) * present(flag, input))
       .orElse(input.distinct(flag).map(_ => 0.5))
       .fold(assumed(assumedOther))(derived)
 
@@ -174,7 +171,7 @@ object Selectivity {
     (left, right) match {
       case (_, Literal(null, _)) | (Literal(null, _), _) => keepsNone
       case _ =>
-        Interval.of(EqualTo(left, right), input)
+        Interval.fromComparison(EqualTo(left, right), input)
           .map(_.selectivity(input))
           .orElse(frequency(left, right, input))
           .getOrElse {
@@ -193,8 +190,8 @@ object Selectivity {
   ): Option[Selectivity] = (left, right) match {
     case (value, Literal(wanted, _)) if !value.foldable =>
       input.column(value)
-        .flatMap(FrequentValues.of(_, input.distinct(value)))
-        .map(values => derived(values.of(wanted) * present(value, input)))
+        .flatMap(FrequentValues.fromColumn(_, input.distinct(value)))
+        .map(values => derived(values.shareOf(wanted) * present(value, input)))
     case (_: Literal, value) if !value.foldable => frequency(right, left, input)
     case _ => None
   }
@@ -209,14 +206,14 @@ object Selectivity {
           case Literal(null, _) => false
           case _ => true
         }
-        val values = input.column(value).flatMap(FrequentValues.of(_, Some(distinct)))
+        val values = input.column(value).flatMap(FrequentValues.fromColumn(_, Some(distinct)))
         val share = values.fold(inside.size / distinct) { known =>
           inside.map {
-            case Literal(wanted, _) => known.of(wanted)
+            case Literal(wanted, _) => known.shareOf(wanted)
             case _ => known.each
           }.sum
         }
-        derived(math.max(share * present(value, input), 1.0 / math.max(1.0, input.rows.value)))
+        derived(math.max(share * present(value, input), input.oneRow))
       case None => assumed(clamp(list.size * assumedEquality).min(0.5))
     }
 
@@ -227,8 +224,7 @@ object Selectivity {
   private def pattern(text: Expression, input: PlanEstimate): Selectivity = text match {
     case Literal(value: UTF8String, _) =>
       val beyond = math.max(0, math.min(value.numChars(), 12) - 3) / 3
-      val atLeast = 1.0 / math.max(1.0, input.rows.value)
-      assumed(math.max(atLeast, assumedPattern / (1 << beyond)))
+      assumed(math.max(input.oneRow, assumedPattern / (1 << beyond)))
     case _ => assumed(assumedPattern)
   }
 
@@ -238,12 +234,16 @@ object Selectivity {
   /** Share of nulls: counted ones, and those that outer joins are expected to have made. */
   private def nulls(expression: Expression, input: PlanEstimate): Option[Double] = {
     val known = input.column(expression).flatMap(_.nullFraction)
-    val padded = PlanEstimate.columnOf(expression).flatMap(c => input.padded.get(c.exprId))
-    padded.fold(known)(share => Some(clamp(share + (1.0 - share) * known.getOrElse(0.0))))
+    val nullSupplied =
+      PlanEstimate.columnOf(expression).flatMap(c => input.nullSupplied.get(c.exprId))
+    nullSupplied.fold(known)(share => Some(clamp(share + (1.0 - share) * known.getOrElse(0.0))))
   }
 
-  private def isCounted(expression: Expression, input: PlanEstimate): Boolean =
-    PlanEstimate.columnOf(expression).exists(c => !input.padded.contains(c.exprId))
+  /** A share of rows by whether they are null: counted, unless an outer join adds nulls. */
+  private def ofNulls(share: Double, value: Expression, input: PlanEstimate): Selectivity =
+    if (PlanEstimate.columnOf(value).exists(c => !input.nullSupplied.contains(c.exprId)))
+      counted(share, input)
+    else derived(share)
 
   /** Damped: the most selective counts fully, each further one as a lower power of itself. */
   private[estimate] def and(parts: Seq[Selectivity]): Selectivity =
@@ -257,7 +257,7 @@ object Selectivity {
 
   /** Alternatives of one column exclude each other; those of several are independent. */
   private def or(alternatives: Seq[Expression], input: PlanEstimate): Selectivity = {
-    val parts = alternatives.map(part => part -> of(part, input))
+    val parts = alternatives.map(part => part -> estimate(part, input))
     val shares = parts
       .groupBy { case (part, _) => part.references.toSeq.map(_.exprId.id).sorted }
       .map { case (columns, members) =>
@@ -275,7 +275,7 @@ object Selectivity {
 
   /** The rest; a null is in neither part. */
   private def not(child: Expression, input: PlanEstimate): Selectivity = {
-    val part = of(child, input)
+    val part = estimate(child, input)
     val unknown = child match {
       case _: IsNull | _: IsNotNull | _: EqualNullSafe => 0.0
       case _ =>
@@ -307,7 +307,7 @@ object Selectivity {
    *
    * @param atOnce columns whose values go with all of their rows or stay with all of them
    */
-  private[estimate] def thinned(
+  private[estimate] def withFewerRows(
       input: PlanEstimate,
       columns: Map[ExprId, ColumnStatistics],
       after: Double,
@@ -326,7 +326,7 @@ object Selectivity {
             rangeSeen = false
           )
         },
-        sources = input.sources.map { case (relation, rows) =>
+        sourceRows = input.sourceRows.map { case (relation, rows) =>
           relation -> survivors(rows, before, after)
         }
       )

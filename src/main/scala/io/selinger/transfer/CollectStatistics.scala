@@ -32,14 +32,14 @@ object CollectStatistics {
   // As many as one sample takes.
   private val columnsAtOnce = 32
 
-  def of(session: SparkSession, where: String, name: Option[String]): PortableRelation = {
+  def collect(session: SparkSession, where: String, name: Option[String]): PortableRelation = {
     val (found, df) = RelationNames.resolve(session, where)
     val leaf = listed(RelationNames.leafOf(df, where))
     val named = name.map(known => RelationNames.text(RelationNames.parts(session, known)))
-    SQLConf.withExistingConf(settings(session))(of(leaf, named.getOrElse(found)))
+    SQLConf.withExistingConf(settings(session))(collectLeaf(leaf, named.getOrElse(found)))
   }
 
-  /** Partitions of a catalog's table are listed when a query chooses among them; here it is asked. */
+  /** With all partitions of a catalog's table, which Spark lists only when a query chooses among them. */
   private def listed(leaf: LeafNode): LeafNode = leaf match {
     case relation @ LogicalRelation(fs: HadoopFsRelation, _, _, _, _) =>
       fs.location match {
@@ -66,7 +66,7 @@ object CollectStatistics {
     conf
   }
 
-  private def of(leaf: LeafNode, name: String): PortableRelation = {
+  private def collectLeaf(leaf: LeafNode, name: String): PortableRelation = {
     val budget = TimeUnit.MILLISECONDS.toNanos(SelingerConf.EXPORT_BUDGET_MS.value)
     val deadline = System.nanoTime() + budget
     val batches = leaf.output.grouped(columnsAtOnce).map { batch =>
@@ -131,12 +131,15 @@ object CollectStatistics {
   }
 
   private def estimate(leaf: LeafNode, keys: Set[ExprId]): Option[PlanEstimate] =
-    asked(keys)(LeafStatistics.of(leaf, Nil).map(_._1))
+    asked(keys)(LeafStatistics.estimate(leaf, Nil).map(_._1))
 
   /** Counts of dictionaries are exact for whole parts of a relation, those of samples are not. */
   private def countedIn(leaf: LeafNode, keys: Set[ExprId]): Set[String] = leaf match {
     case FileRelation(relation) if !isImported(leaf) =>
-      asked(keys)(FooterStatistics.of(relation, Nil)).fold(Set.empty[String])(_.dictionaries.keySet)
+      asked(keys)(FooterStatistics.read(
+        relation,
+        Nil
+      )).fold(Set.empty[String])(_.dictionaries.keySet)
     case _ => Set.empty
   }
 

@@ -79,7 +79,7 @@ object ImportStatistics {
 
   /** What this session has imported, by name. */
   def list(session: SparkSession): Seq[Imported] = {
-    val known = ImportedStatistics.of(session)
+    val known = ImportedStatistics.forSession(session)
     val views = viewsOf(session).map(_._2) ++ known.tables.values
     (views.map(index => Imported(index.relation, "view")) ++
       known.overrides.values.map(Imported(_, "override"))).sortBy(_.relation.name)

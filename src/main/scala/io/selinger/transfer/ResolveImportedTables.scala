@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
 final class ResolveImportedTables(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (ImportedStatistics.of(session).tables.isEmpty) plan
+    if (ImportedStatistics.forSession(session).tables.isEmpty) plan
     else
       plan.resolveOperatorsUp {
         case relation: UnresolvedRelation if !relation.isStreaming =>

@@ -38,7 +38,7 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
     .flatMap(Selectivity.conjuncts)
 
   private def statistics(df: DataFrame): Option[RelationStatistics] =
-    FileRelation.unapply(leaf(df)).flatMap(FooterStatistics.of(_, predicates(df)))
+    FileRelation.unapply(leaf(df)).flatMap(FooterStatistics.read(_, predicates(df)))
 
   private def rows(df: DataFrame): Double =
     statistics(df).map(_.rows.value).getOrElse(fail("no statistics"))

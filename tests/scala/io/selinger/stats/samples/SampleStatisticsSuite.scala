@@ -297,9 +297,9 @@ class SampleStatisticsSuite extends AnyFunSuite with SharedSession {
     for {
       relation <- FileRelation.unapply(leaf(df))
       statistics <- withConf(rule.switch -> "true", SelingerConf.MODE.key -> "on") {
-        FooterStatistics.of(relation, predicates)
+        FooterStatistics.read(relation, predicates)
       }
-      sample <- SampleStatistics.of(relation, statistics, predicates)
+      sample <- SampleStatistics.evaluate(relation, statistics, predicates)
     } yield sample
   }
 

@@ -231,11 +231,11 @@ final class JoinTreeCost(
     estimate.copy(
       columns = estimate.columns.filter(c => isWanted(c._1)),
       domains = estimate.domains.filter(c => isWanted(c._1)),
-      sources = Map.empty,
-      keyed = Map.empty,
-      padded =
-        if (estimate.padded.isEmpty) estimate.padded
-        else estimate.padded.filter(c => isWanted(c._1))
+      sourceRows = Map.empty,
+      determinants = Map.empty,
+      nullSupplied =
+        if (estimate.nullSupplied.isEmpty) estimate.nullSupplied
+        else estimate.nullSupplied.filter(c => isWanted(c._1))
     )
   }
 

@@ -16,7 +16,7 @@ object FooterStatistics {
    * Statistics of the files that `relation` reads once the partition filters among `predicates` are
    * applied; `None` where the rule is off or no footer could be read.
    */
-  def of(relation: FileRelation, predicates: Seq[Expression]): Option[RelationStatistics] =
+  def read(relation: FileRelation, predicates: Seq[Expression]): Option[RelationStatistics] =
     Guard.value[Option[RelationStatistics]](info, SelingerConf.switches, None) {
       val bounds = limits
       val listing = relation.listing(relation.partitionFilters(predicates), bounds.maxFiles)
@@ -48,7 +48,7 @@ object FooterStatistics {
       statistics.columns.get(name).map { known =>
         val rows = statistics.rows.value * (1.0 - known.nullFraction.getOrElse(0.0))
         val chunks = statistics.dictionaries.getOrElse(name, Nil)
-        name -> known.copy(distinct = DistinctValues.of(column.dataType, rows, known, chunks))
+        name -> known.copy(distinct = DistinctValues.estimate(column.dataType, rows, known, chunks))
       }
     }.toMap
 

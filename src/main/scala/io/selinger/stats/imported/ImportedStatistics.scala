@@ -24,7 +24,7 @@ final case class SessionImports(
 
 /**
  * Imported statistics of the leaves of a plan: the rule `useImportedStatistics`. A relation without
- * data carries its own; for relations with data each session keeps what it was told, for as long as
+ * data carries its own; for relations with data each session keeps what it has imported, for as long as
  * the session lives.
  */
 object ImportedStatistics {
@@ -35,7 +35,7 @@ object ImportedStatistics {
   private val imports: ConcurrentMap[SparkSession, SessionImports] =
     new MapMaker().weakKeys().makeMap[SparkSession, SessionImports]()
 
-  def of(session: SparkSession): SessionImports =
+  def forSession(session: SparkSession): SessionImports =
     Option(imports.get(session)).getOrElse(SessionImports())
 
   def update(session: SparkSession)(change: SessionImports => SessionImports): Unit = {
@@ -51,12 +51,12 @@ object ImportedStatistics {
 
   /** What a session has imported under a name of several parts. */
   def table(session: SparkSession, name: Seq[String]): Option[ImportedFileIndex] =
-    of(session).tables.get(key(name))
+    forSession(session).tables.get(key(name))
 
   def key(name: Seq[String]): Seq[String] = name.map(_.toLowerCase(Locale.ROOT))
 
   /** Imported statistics of a leaf, which then count instead of all others. */
-  def of(leaf: LeafNode): Option[RelationStatistics] =
+  def forLeaf(leaf: LeafNode): Option[RelationStatistics] =
     Guard.value[Option[RelationStatistics]](info, SelingerConf.switches, None) {
       for (relation <- relationOf(leaf); statistics <- relation.statistics) yield {
         record(leaf, relation, statistics)

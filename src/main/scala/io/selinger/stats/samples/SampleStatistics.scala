@@ -69,7 +69,7 @@ object SampleStatistics {
    * of the columns that the plan joins or groups by; `None` where the rule is off, where there is
    * nothing to ask, or where nothing could be read.
    */
-  def of(
+  def evaluate(
       relation: FileRelation,
       statistics: RelationStatistics,
       predicates: Seq[Expression]
@@ -313,7 +313,7 @@ object SampleStatistics {
         sample.covered,
         0.0,
         facts.map { case (i, column) => i -> column.summary.copy(alike = column.alike) },
-        SampledKeys.of(
+        SampledKeys.wholeSample(
           key.groups,
           sample,
           facts.collect { case (i, ColumnFacts(_, _, Some(hashed))) => i -> hashed },

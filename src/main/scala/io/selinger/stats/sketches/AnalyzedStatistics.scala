@@ -35,7 +35,7 @@ object AnalyzedStatistics {
    * `footers` with what was collected; `footers` itself where the rule is off, where no place is
    * set, or where nothing is known.
    */
-  def of(
+  def refine(
       relation: FileRelation,
       footers: RelationStatistics,
       predicates: Seq[Expression]
@@ -65,7 +65,7 @@ object AnalyzedStatistics {
       case Left(problem) =>
         record(relation, Reason.CollectedUnreadable, Nil, 0, since, Some(problem))
         footers
-      case Right(Known(known, merged)) =>
+      case Right(Collected(known, merged)) =>
         val reason =
           if (merged.nonEmpty && merged.forall(_._2.whole)) Reason.CollectedUsed
           else if (merged.nonEmpty) Reason.CollectedPartly
@@ -77,7 +77,7 @@ object AnalyzedStatistics {
     }
   }
 
-  private final case class Known(
+  private final case class Collected(
       relation: CollectedRelation,
       columns: Seq[(Attribute, MergedColumn)]
   )
@@ -86,7 +86,7 @@ object AnalyzedStatistics {
   private val unreachable: Cache[String, String] =
     CacheBuilder.newBuilder().maximumSize(1000).expireAfterWrite(Duration.ofMinutes(1)).build()
 
-  private val storeReads = new BoundedReads[AnyRef, Either[String, Known]]("selinger-collected")
+  private val storeReads = new BoundedReads[AnyRef, Either[String, Collected]]("selinger-collected")
 
   /** What the store holds of these files, as far as it answers in time; else what is wrong. */
   private def read(
@@ -96,7 +96,7 @@ object AnalyzedStatistics {
       hadoop: Configuration,
       cache: Long,
       deadline: Long
-  ): Either[String, Known] = {
+  ): Either[String, Collected] = {
     def found =
       try {
         val known =
@@ -106,7 +106,7 @@ object AnalyzedStatistics {
           if (System.nanoTime() > deadline) None
           else known.column(FooterReader.columnName(column.name), column.dataType).map(column -> _)
         }
-        Right(Known(known, merged))
+        Right(Collected(known, merged))
       } catch {
         // An unknown file system or a place that must not be read is no reason to fail a query.
         case error @ (NonFatal(_) | _: LinkageError) => Left(error.toString)
@@ -184,7 +184,7 @@ object AnalyzedStatistics {
     )
     val distinct = found.distinctOf(present) match {
       case Some(seen) =>
-        DistinctValues.of(column.dataType, present, ranged.copy(distinct = Some(seen)), Nil)
+        DistinctValues.estimate(column.dataType, present, ranged.copy(distinct = Some(seen)), Nil)
       case None => before.distinct
     }
     ranged.copy(

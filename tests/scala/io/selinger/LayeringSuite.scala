@@ -81,6 +81,7 @@ class LayeringSuite extends AnyFunSuite {
       Seq("footers", "samples", "imported"),
       Seq("sketches")
     ),
+    "estimate" -> Seq(Seq(""), Seq("predicates"), Seq("joins"), Seq("plans")),
     "ordering" -> Seq(Seq("graph"), Seq("tree"), Seq("search"), Seq("sharing"), Seq(""))
   )
 

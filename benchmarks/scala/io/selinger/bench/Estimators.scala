@@ -2,7 +2,7 @@ package io.selinger.bench
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
-import io.selinger.estimate.LeafStatistics
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.relations.KeyColumns
 import io.selinger.stats.sketches.{AnalyzeRequest, AnalyzeRun}
 import java.io.ObjectInputStream

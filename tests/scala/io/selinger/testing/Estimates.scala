@@ -1,7 +1,8 @@
 package io.selinger.testing
 
 import io.selinger.core.{Origin, Quantity}
-import io.selinger.estimate.{CardinalityEstimator, PlanEstimate}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.CardinalityEstimator
 import io.selinger.stats.ColumnStatistics
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LocalRelation, LogicalPlan}

@@ -3,7 +3,8 @@ package io.selinger.transfer
 import io.selinger.SelingerExtension
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Origin, PlanningPass, Reason}
-import io.selinger.estimate.{LeafStatistics, PlanEstimate}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.imported.{ImportedStatistics, NoDataException, StatisticsFile}
 import io.selinger.stats.relations.KeyColumns
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}

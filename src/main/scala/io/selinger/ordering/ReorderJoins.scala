@@ -15,7 +15,9 @@ import io.selinger.core.{
   Reason
 }
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
-import io.selinger.estimate.{LeafStatistics, PlanEstimate, Selectivity}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.LeafStatistics
+import io.selinger.estimate.predicates.Selectivity
 import io.selinger.ordering.graph.{AntiJoins, JoinGraph, JoinRegion, SharedPlans}
 import io.selinger.ordering.search.JoinEnumerator
 import io.selinger.ordering.search.JoinEnumerator.Found

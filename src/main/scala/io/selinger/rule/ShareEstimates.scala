@@ -17,7 +17,8 @@ import io.selinger.core.{
   Reason
 }
 import io.selinger.cost.JoinSettings
-import io.selinger.estimate.{LeafStatistics, PlanEstimate}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.relations.{FileRelation, KeyColumns}
 import org.apache.spark.sql.catalyst.expressions.{
   AttributeReference,

@@ -3,7 +3,9 @@ package io.selinger.strategy
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Evidence, Origin, Phase, PlanningPass}
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
-import io.selinger.estimate.{JoinEstimator, JoinKeys, LeafStatistics, PlanEstimate, RowSize}
+import io.selinger.estimate.{PlanEstimate, RowSize}
+import io.selinger.estimate.joins.{JoinEstimator, JoinKeys}
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.relations.QueryStages
 import io.selinger.strategy.JoinChoice.{Choice, GroupsAbove}
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}

@@ -15,7 +15,8 @@ import io.selinger.core.{
   Reason
 }
 import io.selinger.cost.{Cluster, HashTable, JoinSettings}
-import io.selinger.estimate.{LeafStatistics, RowSize}
+import io.selinger.estimate.RowSize
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.relations.{KeyColumns, QueryStages}
 import io.selinger.strategy.JoinChoice.Candidate
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}

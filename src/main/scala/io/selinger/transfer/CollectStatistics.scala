@@ -2,7 +2,8 @@ package io.selinger.transfer
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Mode, Origin, PlanningPass, Quantity}
-import io.selinger.estimate.{LeafStatistics, PlanEstimate}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.ColumnStatistics
 import io.selinger.stats.files.FooterReader
 import io.selinger.stats.footers.FooterStatistics

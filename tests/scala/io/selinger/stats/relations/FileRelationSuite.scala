@@ -2,7 +2,7 @@ package io.selinger.stats.relations
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Origin, Outcome, PlanningPass, Reason}
-import io.selinger.estimate.Selectivity
+import io.selinger.estimate.predicates.Selectivity
 import io.selinger.stats.RelationStatistics
 import io.selinger.stats.footers.{FooterStatistics, FooterStore}
 import io.selinger.testing.{Plans, SharedSession}

@@ -2,7 +2,9 @@ package io.selinger.stats.samples
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Origin, Outcome, PlanningPass, Reason}
-import io.selinger.estimate.{LeafStatistics, PlanEstimate, Selectivity}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.LeafStatistics
+import io.selinger.estimate.predicates.Selectivity
 import io.selinger.stats.footers.{FooterStatistics, FooterStore}
 import io.selinger.stats.relations.{FileRelation, KeyColumns}
 import io.selinger.testing.{Plans, SharedSession}

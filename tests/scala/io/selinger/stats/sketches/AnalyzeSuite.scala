@@ -2,7 +2,8 @@ package io.selinger.stats.sketches
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
-import io.selinger.estimate.{LeafStatistics, PlanEstimate}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.relations.UsedColumns
 import io.selinger.stats.samples.SampleStore
 import io.selinger.testing.{Plans, SharedSession}

@@ -2,7 +2,7 @@ package io.selinger.stats.sketches
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
-import io.selinger.estimate.LeafStatistics
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.FileVersion
 import io.selinger.testing.{Answer, HangingFileSystem, Plans, SharedSession}
 import java.nio.file.{Files, Path => LocalPath}

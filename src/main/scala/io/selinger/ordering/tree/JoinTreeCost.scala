@@ -1,7 +1,8 @@
 package io.selinger.ordering.tree
 
 import io.selinger.cost.{Cluster, JoinCost}
-import io.selinger.estimate.{EquiJoin, JoinEstimator, JoinKeys, PlanEstimate, RowSize}
+import io.selinger.estimate.{PlanEstimate, RowSize}
+import io.selinger.estimate.joins.{EquiJoin, JoinEstimator, JoinKeys}
 import io.selinger.ordering.graph.{Connection, JoinGraph, JoinKind, JoinPredicate, RelationSet}
 import org.apache.spark.sql.catalyst.expressions._
 import scala.collection.mutable

@@ -1,7 +1,8 @@
 package io.selinger.ordering.tree
 
 import io.selinger.cost.{Cluster, HashTable, JoinCost, JoinSettings, JoinSide}
-import io.selinger.estimate.{JoinEstimator, JoinKeys, PlanEstimate, RowSize}
+import io.selinger.estimate.{PlanEstimate, RowSize}
+import io.selinger.estimate.joins.{JoinEstimator, JoinKeys}
 import io.selinger.ordering.graph.{Connection, JoinGraph, JoinKind, JoinPredicate, RelationSet}
 import io.selinger.ordering.tree.JoinTree.Partitioning
 import org.apache.spark.sql.catalyst.expressions._

@@ -1,6 +1,7 @@
-package io.selinger.estimate
+package io.selinger.estimate.joins
 
 import io.selinger.core.PlanningPass
+import io.selinger.estimate.{KeySample, PlanEstimate}
 import io.selinger.stats.samples.{EqualPairs, SampledKey}
 import java.util.concurrent.ConcurrentHashMap
 import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression}

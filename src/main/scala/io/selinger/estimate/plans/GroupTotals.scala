@@ -1,5 +1,6 @@
-package io.selinger.estimate
+package io.selinger.estimate.plans
 
+import io.selinger.estimate.{ComputedColumn, PlanEstimate}
 import io.selinger.stats.{ColumnStatistics, Quantiles}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._

@@ -1,4 +1,4 @@
-package io.selinger.estimate
+package io.selinger.estimate.plans
 
 import io.selinger.core.PlanningPass
 import io.selinger.testing.{Estimates, Plans, RandomQueries, SharedSession, Tables}

@@ -1,4 +1,4 @@
-package io.selinger.estimate
+package io.selinger.estimate.joins
 
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression, ExpressionSet}

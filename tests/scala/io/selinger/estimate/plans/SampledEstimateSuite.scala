@@ -1,6 +1,7 @@
-package io.selinger.estimate
+package io.selinger.estimate.plans
 
 import io.selinger.core.Origin
+import io.selinger.estimate.PlanEstimate
 import io.selinger.stats.{ColumnStatistics, ColumnSummary, SampledGroup}
 import io.selinger.stats.samples.SampledRelation
 import io.selinger.testing.Estimates

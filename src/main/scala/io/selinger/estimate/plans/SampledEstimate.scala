@@ -1,6 +1,8 @@
-package io.selinger.estimate
+package io.selinger.estimate.plans
 
 import io.selinger.core.{Origin, Quantity}
+import io.selinger.estimate.{Domain, KeySample, PlanEstimate}
+import io.selinger.estimate.predicates.Selectivity
 import io.selinger.stats.{ColumnStatistics, ColumnSummary, SampledShare}
 import io.selinger.stats.samples.SampledRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}

@@ -1,6 +1,8 @@
-package io.selinger.estimate
+package io.selinger.estimate.joins
 
 import io.selinger.core.Origin
+import io.selinger.estimate.{Domain, PlanEstimate}
+import io.selinger.estimate.predicates.{FrequentValues, Selectivity}
 import org.apache.spark.sql.catalyst.expressions._
 
 /**

@@ -1,6 +1,7 @@
-package io.selinger.estimate
+package io.selinger.estimate.joins
 
 import io.selinger.core.PlanningPass
+import io.selinger.estimate.plans.SampledEstimate
 import io.selinger.stats.SampledGroup
 import io.selinger.stats.samples.{SampledKey, SampledRelation}
 import io.selinger.testing.{Estimates, Samples}

@@ -1,5 +1,6 @@
-package io.selinger.estimate
+package io.selinger.estimate.joins
 
+import io.selinger.estimate.{KeySample, PlanEstimate}
 import io.selinger.stats.SampledShare
 import io.selinger.stats.samples.SampledKeys
 import org.apache.spark.sql.catalyst.expressions.Expression

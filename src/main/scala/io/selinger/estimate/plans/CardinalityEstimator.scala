@@ -1,6 +1,9 @@
-package io.selinger.estimate
+package io.selinger.estimate.plans
 
 import io.selinger.core.{Origin, PlanningPass, Quantity}
+import io.selinger.estimate.{Domain, PlanEstimate, ValueWidth}
+import io.selinger.estimate.joins.{EquiJoin, JoinEstimator}
+import io.selinger.estimate.predicates.Selectivity
 import io.selinger.stats.{ColumnStatistics, Quantiles}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Max, Min}

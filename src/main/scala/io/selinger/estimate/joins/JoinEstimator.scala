@@ -1,6 +1,8 @@
-package io.selinger.estimate
+package io.selinger.estimate.joins
 
 import io.selinger.core.{Origin, Quantity}
+import io.selinger.estimate.{Domain, PlanEstimate, SemiJoinReduction}
+import io.selinger.estimate.predicates.Selectivity
 import io.selinger.stats.{ColumnStatistics, FrequentValue}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans._

@@ -1,6 +1,7 @@
-package io.selinger.estimate
+package io.selinger.estimate.predicates
 
 import io.selinger.core.Origin
+import io.selinger.estimate.PlanEstimate
 import io.selinger.stats.ColumnStatistics
 import io.selinger.testing.Estimates
 import io.selinger.testing.Estimates.evenly

@@ -1,6 +1,8 @@
-package io.selinger.estimate
+package io.selinger.estimate.joins
 
 import io.selinger.core.{Origin, PlanningPass}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.{Combinations, SampledEstimate}
 import io.selinger.stats.{ColumnStatistics, SampledGroup}
 import io.selinger.stats.samples.{EqualPairs, SampledKey, SampledKeys, SampledRelation}
 import io.selinger.testing.{Estimates, Samples}

@@ -1,5 +1,8 @@
-package io.selinger.estimate
+package io.selinger.estimate.plans
 
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.joins.SampledJoin
+import io.selinger.estimate.predicates.Selectivity
 import io.selinger.stats.DistinctValues
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import scala.annotation.tailrec

@@ -1,4 +1,6 @@
-package io.selinger.estimate
+package io.selinger.estimate.joins
+
+import io.selinger.estimate.Domain
 
 /** How many values two columns share, from sketches of all their values. */
 private[estimate] object KeyOverlap {

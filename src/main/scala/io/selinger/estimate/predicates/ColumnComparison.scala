@@ -1,5 +1,6 @@
-package io.selinger.estimate
+package io.selinger.estimate.predicates
 
+import io.selinger.estimate.PlanEstimate
 import io.selinger.stats.ColumnStatistics
 import org.apache.spark.sql.catalyst.expressions._
 

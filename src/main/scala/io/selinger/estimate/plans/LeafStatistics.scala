@@ -1,6 +1,7 @@
-package io.selinger.estimate
+package io.selinger.estimate.plans
 
 import io.selinger.core.{Origin, Quantity}
+import io.selinger.estimate.PlanEstimate
 import io.selinger.stats.{ColumnStatistics, NumericAxis, Quantiles, RelationStatistics}
 import io.selinger.stats.files.FooterReader
 import io.selinger.stats.footers.FooterStatistics

@@ -1,4 +1,4 @@
-package io.selinger.estimate
+package io.selinger.estimate.predicates
 
 import io.selinger.stats.{ColumnStatistics, FrequentValue}
 import io.selinger.testing.Estimates

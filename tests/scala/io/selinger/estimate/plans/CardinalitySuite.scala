@@ -1,6 +1,7 @@
-package io.selinger.estimate
+package io.selinger.estimate.plans
 
 import io.selinger.core.{Origin, PlanningPass}
+import io.selinger.estimate.{Domain, PlanEstimate}
 import io.selinger.stats.ColumnStatistics
 import io.selinger.testing.Estimates
 import io.selinger.testing.Estimates.{counted, evenly, unknown, Relation}

@@ -1,6 +1,7 @@
-package io.selinger.estimate
+package io.selinger.estimate.predicates
 
 import io.selinger.core.{Origin, Quantity}
+import io.selinger.estimate.PlanEstimate
 import io.selinger.stats.ColumnStatistics
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.unsafe.types.UTF8String

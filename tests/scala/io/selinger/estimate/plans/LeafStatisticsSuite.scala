@@ -1,7 +1,8 @@
-package io.selinger.estimate
+package io.selinger.estimate.plans
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Origin, PlanningPass}
+import io.selinger.estimate.PlanEstimate
 import io.selinger.testing.{Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.scalatest.Assertion

@@ -81,6 +81,7 @@ class LayeringSuite extends AnyFunSuite {
       Seq("footers", "samples", "imported"),
       Seq("sketches")
     ),
+    "estimate" -> Seq(Seq(""), Seq("predicates"), Seq("joins"), Seq("plans")),
     "ordering" -> Seq(Seq("graph"), Seq("tree"), Seq("search"), Seq("sharing"), Seq(""))
   )
 
@@ -162,13 +163,13 @@ class LayeringSuite extends AnyFunSuite {
   private val allowedState =
     Set(
       "SelingerExtension$.warned",
-      "AnalyzedStatistics$.storeReads",
-      "AnalyzedStatistics$.unreachable",
+      "UseCollectedStatistics$.storeReads",
+      "UseCollectedStatistics$.unreachable",
       "FileListings$.known",
       "FooterStore$.current",
       "FooterStore$.distinctReads",
       "FooterStore$.footerReads",
-      "ImportedStatistics$.imports",
+      "UseImportedStatistics$.imports",
       "ParsedFooters$.recent",
       "PlanningPass$.passes",
       "RuleActivity$.sessions",

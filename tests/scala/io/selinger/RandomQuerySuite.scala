@@ -2,7 +2,7 @@ package io.selinger
 
 import io.selinger.conf.SelingerConf
 import io.selinger.ordering.ReorderJoins
-import io.selinger.stats.footers.FooterStatistics
+import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.testing.{Answer, Plans, RandomQueries, SharedSession, Tables}
 import org.scalatest.funsuite.AnyFunSuite
 import scala.util.Random
@@ -36,7 +36,7 @@ class RandomQuerySuite extends AnyFunSuite with SharedSession {
 
   // Settings that leave little to change, so they are rarer.
   private val brakes: Seq[(String, Seq[String])] = Seq(
-    FooterStatistics.switch -> Seq("false"),
+    ReadFooterStatistics.switch -> Seq("false"),
     ReorderJoins.switch -> Seq("false"),
     SelingerConf.MODE.key -> Seq("advise")
   )

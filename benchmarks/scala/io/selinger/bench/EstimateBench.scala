@@ -68,7 +68,7 @@ object EstimateBench {
       estimators.foreach { estimator =>
         estimator.estimate(part.plan).foreach { estimate =>
           line.put(estimator.name, estimate.rows)
-          estimate.high.foreach(line.put(s"${estimator.name}_high", _))
+          estimate.upperBound.foreach(line.put(s"${estimator.name}_high", _))
           estimate.bound.foreach(line.put(s"${estimator.name}_bound", _))
         }
       }

@@ -2,7 +2,7 @@ package io.selinger.bench
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
-import io.selinger.estimate.LeafStatistics
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.sketches.{AnalyzeRequest, AnalyzeRun}
 import java.io.ObjectInputStream
 import java.nio.file.{Files, Path}
@@ -16,10 +16,10 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
 /**
  * What one estimator says of a sub-plan.
  *
- * @param high a number that would be surprising to exceed, where the estimator has one
+ * @param upperBound the upper confidence bound of the rows, where the estimator has one
  * @param bound a number that cannot be exceeded, where it has one
  */
-final case class Estimate(rows: Double, high: Option[Double], bound: Option[Double])
+final case class Estimate(rows: Double, upperBound: Option[Double], bound: Option[Double])
 
 /** An estimator under a name, which is its field in the results. */
 abstract class Estimator(val name: String) {
@@ -62,7 +62,7 @@ object Estimators {
         PlanningPass.current.workOn(plan)
         LeafStatistics.estimator
           .estimate(plan)
-          .map(known => Estimate(known.rows.value, Some(known.high), known.bound))
+          .map(known => Estimate(known.rows.value, Some(known.upperBound), known.bound))
       } finally session.conf.unset(SelingerConf.STATS_LOCATION.key)
     }
   }

@@ -4,10 +4,10 @@ import io.selinger.conf.{SelingerConf, Setting}
 import io.selinger.core.{Reason, RuleDescription}
 import io.selinger.ordering.ReorderJoins
 import io.selinger.rule.ShareEstimates
-import io.selinger.stats.footers.FooterStatistics
-import io.selinger.stats.imported.ImportedStatistics
-import io.selinger.stats.samples.SampleStatistics
-import io.selinger.stats.sketches.AnalyzedStatistics
+import io.selinger.stats.footers.ReadFooterStatistics
+import io.selinger.stats.imported.UseImportedStatistics
+import io.selinger.stats.samples.SamplePredicates
+import io.selinger.stats.sketches.UseCollectedStatistics
 import io.selinger.strategy.{AwaitBuildSide, SelectJoinOperator}
 
 /**
@@ -30,10 +30,10 @@ object Registry {
   /** Every rule of Selinger. To add a rule is to add it here. */
   val all: Registry = Registry(
     Seq(
-      FooterStatistics,
-      AnalyzedStatistics,
-      SampleStatistics,
-      ImportedStatistics,
+      ReadFooterStatistics,
+      UseCollectedStatistics,
+      SamplePredicates,
+      UseImportedStatistics,
       ReorderJoins,
       SelectJoinOperator,
       AwaitBuildSide,

@@ -27,7 +27,7 @@ class ComputedColumnSuite extends AnyFunSuite {
   )
 
   private def of(expression: Expression): ColumnStatistics =
-    ComputedColumn.of(expression, input).getOrElse(fail(s"nothing known of $expression"))
+    ComputedColumn.statistics(expression, input).getOrElse(fail(s"nothing known of $expression"))
 
   private def range(expression: Expression): (Option[Double], Option[Double]) =
     (of(expression).min, of(expression).max)
@@ -59,7 +59,7 @@ class ComputedColumnSuite extends AnyFunSuite {
     val choice = CaseWhen(Seq((number > 0, Literal(7)), (number < 0, Literal(3))), Literal(3))
     assert(of(choice).distinct.contains(2.0))
     assert(range(choice) == (Some(3.0), Some(7.0)))
-    assert(ComputedColumn.of(If(number > 0, number, Literal(1)), input).isEmpty)
+    assert(ComputedColumn.statistics(If(number > 0, number, Literal(1)), input).isEmpty)
   }
 
   test("a default joins the values") {
@@ -73,7 +73,7 @@ class ComputedColumnSuite extends AnyFunSuite {
   }
 
   test("of two columns together nothing is known") {
-    assert(ComputedColumn.of(number + number, input).isEmpty)
-    assert(ComputedColumn.of(Rand(Literal(1L)), input).isEmpty)
+    assert(ComputedColumn.statistics(number + number, input).isEmpty)
+    assert(ComputedColumn.statistics(Rand(Literal(1L)), input).isEmpty)
   }
 }

@@ -6,7 +6,7 @@ import io.selinger.cost.{Cluster, JoinCost}
 import io.selinger.estimate.PlanEstimate
 import io.selinger.ordering.graph.{JoinGraph, JoinRegion, RelationSet}
 import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan, Joining, OperatorLimits}
-import io.selinger.stats.footers.FooterStatistics
+import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import java.nio.file.Path
 import org.apache.spark.sql.DataFrame
@@ -134,7 +134,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   declines(
     "without statistics",
     Reason.NoStatistics,
-    FooterStatistics.switch -> "false"
+    ReadFooterStatistics.switch -> "false"
   )(text)
   test("a comparison joins where no equality does, as late as it pays") {
     withTables { _ =>

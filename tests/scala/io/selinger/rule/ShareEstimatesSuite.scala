@@ -3,8 +3,8 @@ package io.selinger.rule
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, GuardedObserver, OpenPlanningPass, PlanningPass, Reason}
 import io.selinger.ordering.ReorderJoins
-import io.selinger.stats.footers.{FooterStatistics, FooterStore}
-import io.selinger.stats.samples.{SampleStatistics, SampleStore}
+import io.selinger.stats.footers.{FooterStore, ReadFooterStatistics}
+import io.selinger.stats.samples.{SamplePredicates, SampleStore}
 import io.selinger.strategy.SelectJoinOperator
 import io.selinger.testing.{Answer, Plans, SharedSession}
 import java.nio.file.Path
@@ -181,7 +181,7 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
 
   test("does not fire where formulas estimate the filter (ESTIMATE_UNCERTAIN)") {
     withTables {
-      withConf((sparkDecides :+ on) :+ (SampleStatistics.switch -> "false"): _*) {
+      withConf((sparkDecides :+ on) :+ (SamplePredicates.switch -> "false"): _*) {
         val plan = shared(spark.sql("SELECT * FROM shared_dims WHERE name LIKE '% 7'"))
         assert(decisions(plan).map(_.reason) == Seq(Reason.EstimateUncertain))
         // Of the relation itself all rows were counted.
@@ -204,7 +204,7 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
 
   test("does not fire where nothing is known (NO_STATISTICS)") {
     withTables(
-      assertDeclined(Reason.NoStatistics, FooterStatistics.switch -> "false")(
+      assertDeclined(Reason.NoStatistics, ReadFooterStatistics.switch -> "false")(
         "SELECT * FROM shared_dims WHERE name LIKE '% 7'"
       )
     )

@@ -79,7 +79,7 @@ class DistinctValuesSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("one chunk that is the whole relation is exact") {
     val chunk = ChunkDistinct(37, 1000, Some(1), Some(900))
     val found =
-      DistinctValues.of(
+      DistinctValues.estimate(
         IntegerType,
         1000,
         ColumnStatistics(min = Some(1), max = Some(900)),
@@ -90,16 +90,16 @@ class DistinctValuesSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("without counts the domain of whole numbers is left, and of others nothing") {
     val range = ColumnStatistics(min = Some(1), max = Some(100))
-    assert(DistinctValues.of(IntegerType, 1000, range, Nil).contains(100.0))
-    assert(DistinctValues.of(IntegerType, 10, range, Nil).contains(10.0))
-    assert(DistinctValues.of(DoubleType, 1000, range, Nil).isEmpty)
-    assert(DistinctValues.of(StringType, 1000, ColumnStatistics(), Nil).isEmpty)
+    assert(DistinctValues.estimate(IntegerType, 1000, range, Nil).contains(100.0))
+    assert(DistinctValues.estimate(IntegerType, 10, range, Nil).contains(10.0))
+    assert(DistinctValues.estimate(DoubleType, 1000, range, Nil).isEmpty)
+    assert(DistinctValues.estimate(StringType, 1000, ColumnStatistics(), Nil).isEmpty)
   }
 
   test("text without a range: what each group has seen, unless nearly every row differs") {
     def of(values: Double) = {
       val chunks = Seq.fill(8)(ChunkDistinct(values, 1000, None, None))
-      DistinctValues.of(StringType, 40000, ColumnStatistics(), chunks).getOrElse(0.0)
+      DistinctValues.estimate(StringType, 40000, ColumnStatistics(), chunks).getOrElse(0.0)
     }
     assert(of(20) == 20)
     assert(of(1000) == 40000)
@@ -129,7 +129,7 @@ class DistinctValuesSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
           min = if (ranged) chunks.flatMap(_.min).minOption else None,
           max = if (ranged) chunks.flatMap(_.max).maxOption else None
         )
-        val found = DistinctValues.of(kind, rows, range, chunks).getOrElse(fail("nothing"))
+        val found = DistinctValues.estimate(kind, rows, range, chunks).getOrElse(fail("nothing"))
         val domain =
           for (low <- range.min; high <- range.max; d <- NumericAxis.domain(low, high, kind))
             yield d
@@ -194,6 +194,6 @@ object DistinctValuesSuite {
       ColumnStatistics(min = Some(values.min), max = Some(values.max))
 
     def estimate(kind: DataType): Option[Double] =
-      DistinctValues.of(kind, rows, statistics, chunks)
+      DistinctValues.estimate(kind, rows, statistics, chunks)
   }
 }

@@ -2,7 +2,7 @@ package io.selinger.stats
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Outcome, PlanningPass}
-import io.selinger.estimate.LeafStatistics
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.footers.FooterStore
 import io.selinger.stats.samples.SampleStore
 import io.selinger.testing.{Answer, Plans, SharedSession}

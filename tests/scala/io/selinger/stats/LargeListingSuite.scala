@@ -1,7 +1,7 @@
 package io.selinger.stats
 
 import io.selinger.core.{Origin, PlanningPass}
-import io.selinger.estimate.LeafStatistics
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.footers.FooterStore
 import io.selinger.stats.samples.SampleStore
 import io.selinger.testing.{EchoFileSystem, Plans, SharedSession}

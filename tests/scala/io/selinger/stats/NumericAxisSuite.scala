@@ -21,15 +21,15 @@ class NumericAxisSuite extends AnyFunSuite {
       (true, BooleanType, 1),
       (false, BooleanType, 0)
     ).foreach { case (value, kind, place) =>
-      assert(NumericAxis.of(value, kind).contains(place), kind)
+      assert(NumericAxis.place(value, kind).contains(place), kind)
     }
   }
 
   test("null, NaN and text have none") {
-    assert(NumericAxis.of(null, IntegerType).isEmpty)
-    assert(NumericAxis.of(Double.NaN, DoubleType).isEmpty)
-    assert(NumericAxis.of(Float.NaN, FloatType).isEmpty)
-    assert(NumericAxis.of(UTF8String.fromString("5"), StringType).isEmpty)
+    assert(NumericAxis.place(null, IntegerType).isEmpty)
+    assert(NumericAxis.place(Double.NaN, DoubleType).isEmpty)
+    assert(NumericAxis.place(Float.NaN, FloatType).isEmpty)
+    assert(NumericAxis.place(UTF8String.fromString("5"), StringType).isEmpty)
   }
 
   test("discrete types have as many values as steps, others any number") {

@@ -80,36 +80,36 @@ class RelationSampleSuite extends AnyFunSuite with SharedSession {
   test("a summary counts nulls, values, repetitions, widths") {
     val texts =
       Seq("a", "bb", "bb", null, "ccc").map(t => if (t == null) null else UTF8String.fromString(t))
-    val found = ColumnSummary.of(texts.iterator)
+    val found = ColumnSummary.summarize(texts.iterator)
     assert(found.rows == 5 && found.nulls == 1 && found.distinct == 3 && found.once == 2)
     assert(found.averageBytes.contains(2.0) && found.nullFraction == 0.2)
-    val bytes = ColumnSummary.of(Iterator(Array[Byte](1, 2), Array[Byte](1, 2)))
+    val bytes = ColumnSummary.summarize(Iterator(Array[Byte](1, 2), Array[Byte](1, 2)))
     assert(bytes.distinct == 1 && bytes.averageBytes.contains(2.0))
-    assert(ColumnSummary.of(Iterator(1, 2, 3)).averageBytes.isEmpty)
-    assert(ColumnSummary.of(Iterator.empty).distinctOf(100) == 0.0)
-    assert(ColumnSummary.of(texts.iterator).range(10).isEmpty)
+    assert(ColumnSummary.summarize(Iterator(1, 2, 3)).averageBytes.isEmpty)
+    assert(ColumnSummary.summarize(Iterator.empty).distinctOf(100) == 0.0)
+    assert(ColumnSummary.summarize(texts.iterator).range(10).isEmpty)
   }
 
   test("the range of values reaches as far beyond those sampled as they are apart") {
-    val found = ColumnSummary.of(Iterator(null, 10L, 30L, 20L, 20L, null))
+    val found = ColumnSummary.summarize(Iterator(null, 10L, 30L, 20L, 20L, null))
     assert(found.low.contains(10.0) && found.high.contains(30.0))
     assert(found.range(draws = 100).exists { case (l, h) => l < 4 && l > 3 && h > 36 && h < 37 })
     assert(found.range(draws = 1).contains((-10.0, 50.0)))
-    assert(ColumnSummary.of(Iterator(null, null)).range(5).isEmpty)
+    assert(ColumnSummary.summarize(Iterator(null, null)).range(5).isEmpty)
     val odd = Iterator[Any](Double.NaN, 1.0, Double.PositiveInfinity)
-    assert(ColumnSummary.of(odd).range(5).isEmpty)
-    assert(ColumnSummary.of(Iterator(Double.NaN, 1.0)).range(5).contains((1.0, 1.0)))
+    assert(ColumnSummary.summarize(odd).range(5).isEmpty)
+    assert(ColumnSummary.summarize(Iterator(Double.NaN, 1.0)).range(5).contains((1.0, 1.0)))
   }
 
   test("frequent values are those far above the average, most frequent first") {
     val values = Seq.fill(500)("top") ++ Seq.fill(100)("second") ++ (1 to 400).map(_.toString)
-    val found = ColumnSummary.of(values.iterator).frequent
+    val found = ColumnSummary.summarize(values.iterator).frequent
     assert(found == Seq(FrequentValue("top", 0.5), FrequentValue("second", 0.1)))
-    assert(ColumnSummary.of((0 until 1000).map(_ % 10).iterator).frequent.isEmpty)
+    assert(ColumnSummary.summarize((0 until 1000).map(_ % 10).iterator).frequent.isEmpty)
   }
 
   test("NaN is one value") {
-    val found = ColumnSummary.of(Iterator.fill(20)(Double.NaN) ++ Iterator(1.0, 2.0))
+    val found = ColumnSummary.summarize(Iterator.fill(20)(Double.NaN) ++ Iterator(1.0, 2.0))
     assert(found.distinct == 3)
   }
 }

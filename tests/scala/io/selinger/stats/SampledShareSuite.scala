@@ -54,40 +54,40 @@ class SampledShareSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   private def groups(matched: Seq[Int], rows: Int): Seq[SampledGroup] =
     matched.map(SampledGroup(_, rows))
 
-  test("what is feared is never below what is found, and never above everything") {
+  test("the upper bound is never below the share found, and never above everything") {
     forAll(
       Gen.nonEmptyListOf(Gen.choose(0, 700)),
       Gen.choose(0.0, 1.0),
       Gen.choose(0.0, 1.0)
     ) { (matched, covered, alike) =>
-      val found = SampledShare.upper(groups(matched, 700), covered, alike)
+      val found = SampledShare.upperBound(groups(matched, 700), covered, alike)
       val share = matched.sum.toDouble / (matched.size * 700)
       assert(found >= share - 1e-12 && found <= 1.0)
     }
   }
 
   test("of a few row groups nothing follows for the others") {
-    assert(SampledShare.upper(groups(Seq(0, 0, 0), 3000), 0.0, 0.0) == 1.0)
-    assert(SampledShare.upper(groups(Seq(0, 0, 0), 3000), 1.0, 0.0) < 0.01)
-    assert(SampledShare.upper(Nil, 1.0, 0.0) == 1.0)
+    assert(SampledShare.upperBound(groups(Seq(0, 0, 0), 3000), 0.0, 0.0) == 1.0)
+    assert(SampledShare.upperBound(groups(Seq(0, 0, 0), 3000), 1.0, 0.0) < 0.01)
+    assert(SampledShare.upperBound(Nil, 1.0, 0.0) == 1.0)
   }
 
   test("of a sorted column only the number of row groups counts") {
-    val found = SampledShare.upper(groups(Seq.fill(16)(0), 625), 0.0, 1.0)
+    val found = SampledShare.upperBound(groups(Seq.fill(16)(0), 625), 0.0, 1.0)
     assert(found > 0.3)
-    assert(SampledShare.upper(groups(Seq.fill(16)(0), 625), 0.0, 0.0) < 0.05)
+    assert(SampledShare.upperBound(groups(Seq.fill(16)(0), 625), 0.0, 0.0) < 0.05)
   }
 
   test("matches in one row group only are a sign of order") {
     val one = 600 +: Seq.fill(15)(0)
     val even = Seq.fill(16)(600 / 16)
     assert(
-      SampledShare.upper(groups(one, 625), 0.0, 0.0) >
-        3 * SampledShare.upper(groups(even, 625), 0.0, 0.0)
+      SampledShare.upperBound(groups(one, 625), 0.0, 0.0) >
+        3 * SampledShare.upperBound(groups(even, 625), 0.0, 0.0)
     )
   }
 
-  /** How often the truth exceeds what is feared, over simulated relations of 400 row groups. */
+  /** How often the truth exceeds the upper bound, over simulated relations of 400 row groups. */
   private def exceeded(alike: Boolean)(share: (Random, Int) => Double): Double = {
     val random = new Random(5)
     val runs = 1000
@@ -96,8 +96,8 @@ class SampledShareSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       val offset = random.nextInt(25)
       val sampled = (0 until 16).map(i => shares(i * 25 + offset))
       val matched = sampled.map(p => (0 until 625).count(_ => random.nextDouble() < p))
-      val feared = SampledShare.upper(groups(matched, 625), 0.0, if (alike) 1.0 else 0.0)
-      shares.sum / shares.size > feared
+      val upperBound = SampledShare.upperBound(groups(matched, 625), 0.0, if (alike) 1.0 else 0.0)
+      shares.sum / shares.size > upperBound
     } / runs.toDouble
   }
 
@@ -109,7 +109,7 @@ class SampledShareSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     ("a month of a sorted column", true, (_, i) => if (i >= 100 && i < 107) 1.0 else 0.0),
     ("a quarter of a sorted column", true, (_, i) => if (i >= 100 && i < 200) 1.0 else 0.0)
   ).foreach { case (name, alike, share) =>
-    test(s"what is feared holds for $name") {
+    test(s"the upper bound holds for $name") {
       assert(exceeded(alike)(share) <= 0.002)
     }
   }
@@ -130,7 +130,8 @@ class SampledShareSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("of rows in some order only the row groups count") {
-    def upper(groups: Int, ordered: Boolean) = SampledShare.upper(0.01, 10000, groups, 0.0, ordered)
+    def upper(groups: Int, ordered: Boolean) =
+      SampledShare.upperBound(0.01, 10000, groups, 0.0, ordered)
     assert(upper(16, ordered = true) > 0.3 && upper(16, ordered = false) < 0.05)
     assert(upper(64, ordered = true) < upper(16, ordered = true))
     assert(upper(3, ordered = false) == 1.0)

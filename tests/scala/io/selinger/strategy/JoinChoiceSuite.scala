@@ -68,12 +68,12 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("broadcast does not fire where a surprising number of rows breaks the limit") {
-    val risky = side(1e4, high = Some(1e7))
+    val risky = side(1e4, upperBound = Some(1e7))
     assert(!choose(huge, risky).exists(_._1 == BroadcastHash(BuildRight)))
   }
 
   test("broadcast stays where stock Spark agrees and the expected rows fit") {
-    val risky = side(1e4, high = Some(1e7))
+    val risky = side(1e4, upperBound = Some(1e7))
     val stock = Some(BroadcastHash(BuildRight))
     assert(choose(huge, risky, stock = stock).exists(_._1 == BroadcastHash(BuildRight)))
   }
@@ -89,7 +89,7 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("stock's word counts for its own side only") {
-    val risky = side(1e4, high = Some(1e7))
+    val risky = side(1e4, upperBound = Some(1e7))
     val stock = Some(BroadcastHash(BuildLeft))
     assert(!choose(huge, risky, stock = stock).exists(_._1 == BroadcastHash(BuildRight)))
   }
@@ -169,7 +169,7 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("a shuffled hash join does not fire where the bound breaks the memory share") {
-    val loose = side(1e3, high = Some(1e8))
+    val loose = side(1e3, upperBound = Some(1e8))
     assert(choose(huge, loose, noBroadcast).contains((SortMerge, Reason.NothingFits)))
   }
 
@@ -302,7 +302,7 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
         case BroadcastHash(build) =>
           assert(limits.broadcastBuilds(build))
           val table = built(build)
-          val feared = table.tableBytes(table.estimate.high)
+          val feared = table.tableBytes(table.estimate.upperBound)
           val limit = limits.broadcastLimitBytes.get
           val most = if (table.isCounted) limits.countedLimitBytes.get else limit
           assert(table.tableBytes(table.estimate.rows.value) <= most)
@@ -356,6 +356,6 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(nested(huge, huge).isEmpty)
     assert(nested(huge, small, noBroadcast).isEmpty)
     assert(nested(huge, small, limits.copy(broadcastBuilds = Set(BuildLeft))).isEmpty)
-    assert(nested(huge, side(1e3, high = Some(1e9))).isEmpty)
+    assert(nested(huge, side(1e3, upperBound = Some(1e9))).isEmpty)
   }
 }

@@ -3,7 +3,7 @@ package io.selinger.strategy
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Origin, Outcome, Phase, PlanningPass, Reason}
 import io.selinger.cost.Cluster
-import io.selinger.stats.footers.FooterStatistics
+import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.testing.{Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
@@ -261,7 +261,7 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
   }
 
   test("does not fire where footers are not to be read (NO_STATISTICS)") {
-    withConf(largeFiles, FooterStatistics.switch -> "false") {
+    withConf(largeFiles, ReadFooterStatistics.switch -> "false") {
       assertDeclines(joinOf("INNER"), Reason.NoStatistics)
     }
   }

@@ -1,7 +1,8 @@
 package io.selinger.testing
 
 import io.selinger.core.{Origin, Quantity}
-import io.selinger.estimate.{CardinalityEstimator, PlanEstimate}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.CardinalityEstimator
 import io.selinger.stats.ColumnStatistics
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LocalRelation, LogicalPlan}
@@ -42,7 +43,7 @@ object Estimates {
     val exact = counted(rows, a)
     exact.copy(estimate =
       exact.estimate.map(
-        _.copy(rows = Quantity(rows, Origin.Sampled), high = rows * 2, bound = None)
+        _.copy(rows = Quantity(rows, Origin.Sampled), upperBound = rows * 2, bound = None)
       )
     )
   }
@@ -92,10 +93,10 @@ object Estimates {
     b <- column
   } yield {
     val plan = emptyRelation()
-    val high = math.min(rows * slack, PlanEstimate.most)
+    val upperBound = math.min(rows * slack, PlanEstimate.most)
     val columns = Map(plan.output(0).exprId -> a, plan.output(1).exprId -> b)
-    val bound = if (bounded) Some(high) else None
-    Relation(plan, Some(PlanEstimate(Quantity(rows, origin), high, bound, columns)))
+    val bound = if (bounded) Some(upperBound) else None
+    Relation(plan, Some(PlanEstimate(Quantity(rows, origin), upperBound, bound, columns)))
   }
 
   private val comparisons: Seq[(Expression, Expression) => Expression] = Seq(
@@ -162,13 +163,14 @@ object Estimates {
   /** What holds of every estimate; a message if something does not. */
   def problem(estimate: PlanEstimate): Option[String] = {
     val rows = estimate.rows.value
-    val high = estimate.high
+    val upperBound = estimate.upperBound
     def bad(value: Double) = value.isNaN || value.isInfinite || value < 0
     if (bad(rows)) Some(s"rows = $rows")
-    else if (bad(high)) Some(s"high = $high")
+    else if (bad(upperBound)) Some(s"upperBound = $upperBound")
     else if (estimate.bound.exists(b => b.isNaN || b < 0)) Some(s"bound = ${estimate.bound}")
-    else if (rows > high) Some(s"rows $rows > high $high")
-    else if (estimate.bound.exists(high > _)) Some(s"high $high > bound ${estimate.bound}")
+    else if (rows > upperBound) Some(s"rows $rows > upper bound $upperBound")
+    else if (estimate.bound.exists(upperBound > _))
+      Some(s"upper bound $upperBound > bound ${estimate.bound}")
     else estimate.columns.values.flatMap(problem).headOption
   }
 

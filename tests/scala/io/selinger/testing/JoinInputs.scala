@@ -18,13 +18,13 @@ object JoinInputs {
   ): Cluster =
     Cluster(slots, executors, heapMib * mib, heapMib * mib, taskMib * mib)
 
-  def estimate(rows: Double, high: Double, bound: Option[Double]): PlanEstimate =
-    PlanEstimate(Quantity(rows, Origin.Derived), high, bound)
+  def estimate(rows: Double, upperBound: Double, bound: Option[Double]): PlanEstimate =
+    PlanEstimate(Quantity(rows, Origin.Derived), upperBound, bound)
 
-  /** A side that was counted, unless `high` and `bound` say otherwise. */
+  /** A side that was counted, unless `upperBound` and `bound` say otherwise. */
   def side(
       rows: Double,
-      high: Option[Double] = None,
+      upperBound: Option[Double] = None,
       bounded: Boolean = true,
       rowBytes: Double = 32,
       shuffleExists: Boolean = false,
@@ -33,7 +33,7 @@ object JoinInputs {
       widthIsKnown: Boolean = true,
       singleKey: Boolean = false
   ): JoinInput = {
-    val most = high.getOrElse(rows)
+    val most = upperBound.getOrElse(rows)
     JoinInput(
       estimate(rows, most, if (bounded) Some(most) else None),
       rowBytes,

@@ -37,9 +37,9 @@ object Samples {
       ColumnSample(Seq(values.toIndexedSeq), neighbours.toIndexedSeq)
     }.toIndexedSeq
     val hashed = sampled.zip(kinds).zipWithIndex.flatMap { case ((column, kind), i) =>
-      HashedColumn.of(column, kind).map(i -> _)
+      HashedColumn.hash(column, kind).map(i -> _)
     }
-    SampledKeys.of(
+    SampledKeys.wholeSample(
       source,
       RelationSample(sampled, Seq(rows), covered.getOrElse(rows.toLong)),
       hashed.toMap,

@@ -3,10 +3,11 @@ package io.selinger.transfer
 import io.selinger.SelingerExtension
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Origin, PlanningPass, Reason}
-import io.selinger.estimate.{LeafStatistics, PlanEstimate}
-import io.selinger.stats.imported.{ImportedStatistics, NoDataException, StatisticsFile}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.LeafStatistics
+import io.selinger.stats.imported.{NoDataException, StatisticsFile, UseImportedStatistics}
 import io.selinger.stats.relations.KeyColumns
-import io.selinger.stats.samples.SampleStatistics
+import io.selinger.stats.samples.SamplePredicates
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import java.nio.file.{Files, Path}
 import org.apache.spark.sql.{AnalysisException, DataFrame}
@@ -19,7 +20,7 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Statistics leave one session and another plans by them. */
 class TransferSuite extends AnyFunSuite with SharedSession {
 
-  private val noSamples = SampleStatistics.switch -> "false"
+  private val noSamples = SamplePredicates.switch -> "false"
 
   /** A session on the same Spark that has no tables. */
   private def elsewhere[A](body: SparkSession => A): A = withSession(new SelingerExtension) {
@@ -56,7 +57,7 @@ class TransferSuite extends AnyFunSuite with SharedSession {
     val found = estimate(df)
     val output = Plans.execution(df).optimizedPlan.output
     (
-      found.map(e => (e.rows, e.high, e.bound, e.nullsCounted, e.rowBytes(output))),
+      found.map(e => (e.rows, e.upperBound, e.bound, e.nullsCounted, e.rowBytes(output))),
       output.map(c => c.name -> found.flatMap(_.columns.get(c.exprId)).map(_.toString))
     )
   }
@@ -86,7 +87,7 @@ class TransferSuite extends AnyFunSuite with SharedSession {
     "SELECT * FROM facts f LEFT JOIN dims d ON f.big = d.big AND d.flag WHERE f.day > '1999-12-25'",
     "SELECT f.k, count(*) FROM facts f, dims d, dupes u WHERE f.k = d.k AND d.k = u.k GROUP BY f.k",
     "SELECT * FROM facts WHERE k IN (SELECT k FROM dims WHERE s = 'ä') AND amount > 5",
-    "SELECT * FROM facts f JOIN spans s ON f.k BETWEEN s.low AND s.high",
+    "SELECT * FROM facts f JOIN spans s ON f.k BETWEEN s.low AND s.upperBound",
     "SELECT * FROM facts a JOIN facts b ON a.id = b.id JOIN nothing n ON a.k = n.k"
   )
 
@@ -249,9 +250,9 @@ class TransferSuite extends AnyFunSuite with SharedSession {
       val _ = imports(session, file)
       def known = estimate(session.table("facts")).isDefined
       assert(known)
-      session.conf.set(ImportedStatistics.switch, "false")
+      session.conf.set(UseImportedStatistics.switch, "false")
       assert(!known)
-      session.conf.unset(ImportedStatistics.switch)
+      session.conf.unset(UseImportedStatistics.switch)
       session.conf.set(SelingerConf.MODE.key, "off")
       assert(!known)
     }
@@ -276,7 +277,7 @@ class TransferSuite extends AnyFunSuite with SharedSession {
       assert(one.map(_.getString(0)).toSeq == Seq("lake.dims") && listed == Seq("facts"))
       assert(call(session, "selinger_forget_imported").count() == 1)
       assert(listed.isEmpty && !session.catalog.tableExists("facts"))
-      assert(ImportedStatistics.of(session) == ImportedStatistics.of(other))
+      assert(UseImportedStatistics.forSession(session) == UseImportedStatistics.forSession(other))
     }
   }
 
@@ -494,7 +495,7 @@ class TransferSuite extends AnyFunSuite with SharedSession {
       val leaf = Plans.execution(session.table("facts")).optimizedPlan.collectFirst {
         case relation: LogicalRelation => relation
       }
-      assert(leaf.flatMap(ImportedStatistics.unapply).exists(_.inputFiles.isEmpty))
+      assert(leaf.flatMap(UseImportedStatistics.unapply).exists(_.inputFiles.isEmpty))
       val fields =
         classOf[io.selinger.stats.imported.ImportedFileIndex].getDeclaredFields.map(_.getType)
       assert(!fields.exists(classOf[org.apache.spark.sql.SparkSession].isAssignableFrom))

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types._
  */
 object ComputedColumn {
 
-  def of(expression: Expression, input: PlanEstimate): Option[ColumnStatistics] =
+  def statistics(expression: Expression, input: PlanEstimate): Option[ColumnStatistics] =
     expression match {
       case Literal(value, kind) => Some(literal(value, kind))
       case Add(column, Place(by), _) => input.column(column).map(moved(_, _ + by))
@@ -43,7 +43,7 @@ object ComputedColumn {
     }
 
   private def literal(value: Any, kind: DataType): ColumnStatistics = {
-    val place = NumericAxis.of(value, kind)
+    val place = NumericAxis.place(value, kind)
     ColumnStatistics(
       nullFraction = Some(if (value == null) 1.0 else 0.0),
       min = place,
@@ -128,7 +128,7 @@ object ComputedColumn {
     if (results.isEmpty || literals.size < results.size) None
     else {
       val present = literals.filter(_._1 != null)
-      val places = present.flatMap { case (value, kind) => NumericAxis.of(value, kind) }
+      val places = present.flatMap { case (value, kind) => NumericAxis.place(value, kind) }
       val onAxis = present.nonEmpty && places.size == present.size
       Some(
         ColumnStatistics(
@@ -155,7 +155,7 @@ object ComputedColumn {
 
   private def orElse(column: ColumnStatistics, others: Seq[Expression]): ColumnStatistics = {
     val places = others.map {
-      case Literal(value, kind) => NumericAxis.of(value, kind)
+      case Literal(value, kind) => NumericAxis.place(value, kind)
       case _ => None
     }
     val known = places.forall(_.isDefined)
@@ -176,7 +176,7 @@ object ComputedColumn {
   /** A literal's place on the axis. */
   private[estimate] object Place {
     def unapply(expression: Expression): Option[Double] = expression match {
-      case Literal(value, kind) => NumericAxis.of(value, kind).filterNot(_.isInfinite)
+      case Literal(value, kind) => NumericAxis.place(value, kind).filterNot(_.isInfinite)
       case _ => None
     }
   }

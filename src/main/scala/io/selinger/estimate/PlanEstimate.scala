@@ -9,36 +9,42 @@ import org.apache.spark.sql.types.NumericType
  * What is believed of the rows that an operator returns. Three numbers, for three questions:
  *
  * @param rows the expected number, for comparing costs
- * @param high a number that would be surprising to exceed, for decisions that lose if it is: a
- *   predicate counts as keeping everything unless rows were counted
- * @param bound a number that cannot be exceeded, for decisions that must not go wrong
+ * @param upperBound the upper confidence bound of the rows, for decisions that lose if there are more.
+ *   Where a sample tells, the rows exceed it once in a thousand times (99.9 %, one-sided, see
+ *   [[io.selinger.stats.SampledShare.upperBound]]); where rows were counted, it is their count; where neither
+ *   tells, a predicate keeps everything and a join returns the product of its sides. Each filter and join
+ *   contributes its own bound: no confidence is claimed for a whole plan
+ * @param bound a number that cannot be exceeded, for decisions that must not go wrong; at least
+ *   `upperBound`
  * @param columns statistics of output columns, where known
  * @param measuredRowBytes width of a row as measured, where these rows exist already
  * @param nullsCounted whether null fractions are counts of just these rows: those of a whole
  *   relation say nothing certain of a part of it, or of rows that a join repeats
  * @param domains of columns that come from a relation: see [[Domain]]
- * @param sources rows of each relation (by [[Domain.relation]]) that are left, each counted once
+ * @param sourceRows rows of each relation (by [[Domain.relation]]) that are left, each counted once
  *   however often joins repeat it
- * @param padded expected share of rows in which an outer join has put nulls into a column
- * @param keyed relations (by [[Domain.relation]]) of which a join finds one row at most by their key:
- *   the columns that it is compared with, which determine all columns of that relation
- * @param repeats how often a row of a relation may occur here: see [[KeyDegrees]]. Of relations that
- *   are not named nothing is known
+ * @param nullSupplied of columns on the null-supplied side of an outer join, the expected share of rows
+ *   in which the join has made them null
+ * @param determinants functional dependencies: for a relation (by [[Domain.relation]]) of which a join
+ *   finds at most one row by its key, the columns that the key is compared with. They determine all
+ *   columns of that relation
+ * @param fanOut the upper bound of how often a row of a relation occurs here: see [[KeyDegrees]].
+ *   Nothing is known of relations that it does not name
  * @param extremes columns with the least or the largest value that a group has in a column of that
  *   name
  */
 final case class PlanEstimate(
     rows: Quantity,
-    high: Double,
+    upperBound: Double,
     bound: Option[Double],
     columns: Map[ExprId, ColumnStatistics] = Map.empty,
     measuredRowBytes: Option[Double] = None,
     nullsCounted: Boolean = false,
     domains: Map[ExprId, Domain] = Map.empty,
-    sources: Map[Long, Double] = Map.empty,
-    padded: Map[ExprId, Double] = Map.empty,
-    keyed: Map[Long, Seq[Attribute]] = Map.empty,
-    repeats: Map[Long, Double] = Map.empty,
+    sourceRows: Map[Long, Double] = Map.empty,
+    nullSupplied: Map[ExprId, Double] = Map.empty,
+    determinants: Map[Long, Seq[Attribute]] = Map.empty,
+    fanOut: Map[Long, Double] = Map.empty,
     extremes: Map[ExprId, String] = Map.empty
 ) {
 
@@ -48,7 +54,7 @@ final case class PlanEstimate(
   def column(expression: Expression): Option[ColumnStatistics] =
     PlanEstimate.columnOf(expression) match {
       case Some(attribute) => columns.get(attribute.exprId)
-      case None => ComputedColumn.of(expression, this)
+      case None => ComputedColumn.statistics(expression, this)
     }
 
   /** The domain of the only column that an expression depends on. */
@@ -64,7 +70,7 @@ final case class PlanEstimate(
             sample = None,
             keys = None,
             unique = false,
-            within = Map.empty
+            reductions = Map.empty
           )
           column(expression).flatMap(_.distinct).fold(others)(others.atMost)
         }
@@ -81,8 +87,8 @@ final case class PlanEstimate(
             c.exprId -> Domain(columns.get(c.exprId).flatMap(_.distinct), rows.value, relation)
           )
           .toMap,
-        sources = Map(relation -> rows.value),
-        repeats = Map(relation -> 1.0)
+        sourceRows = Map(relation -> rows.value),
+        fanOut = Map(relation -> 1.0)
       )
     }
 
@@ -90,12 +96,15 @@ final case class PlanEstimate(
   def distinct(expression: Expression): Option[Double] =
     column(expression).flatMap(_.distinct).map(d => math.max(1.0, math.min(d, rows.value)))
 
+  /** The share of the rows that a single one is. */
+  def oneRow: Double = 1.0 / math.max(1.0, rows.value)
+
   /** The same rows with no nulls in a column. */
   def without(nullsOf: Attribute): PlanEstimate = {
     val known = columns.getOrElse(nullsOf.exprId, ColumnStatistics())
     copy(
       columns = columns.updated(nullsOf.exprId, known.copy(nullFraction = Some(0.0))),
-      padded = padded - nullsOf.exprId
+      nullSupplied = nullSupplied - nullsOf.exprId
     )
   }
 
@@ -112,18 +121,18 @@ final case class PlanEstimate(
     )
   }
 
-  /** Rows that occur another number of times than in the relations that they come from. */
+  /** The same rows without samples: they occur another number of times than in their relations. */
   def unsampled: PlanEstimate =
     copy(domains = domains.map { case (id, domain) => id -> domain.copy(sample = None) })
 
-  /** The same plan with other rows: `high` and `bound` stay consistent with them. */
-  def withRows(rows: Quantity, high: Double, bound: Option[Double]): PlanEstimate = {
+  /** The same plan with other rows: `upperBound` and `bound` stay consistent with them. */
+  def withRows(rows: Quantity, upperBound: Double, bound: Option[Double]): PlanEstimate = {
     val most = bound.getOrElse(PlanEstimate.most)
     // Never zero, unless it is certain: a product of small shares is no proof.
     val expected = math.min(math.max(rows.value, 1.0), most)
     copy(
       rows = Quantity(expected, rows.origin),
-      high = math.min(math.max(high, expected), most),
+      upperBound = math.min(math.max(upperBound, expected), most),
       bound = bound,
       nullsCounted = false
     )

@@ -18,13 +18,15 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
-import io.selinger.estimate.{LeafStatistics, PlanEstimate, Selectivity}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.LeafStatistics
+import io.selinger.estimate.predicates.Selectivity
 import io.selinger.ordering.graph.{AntiJoins, JoinGraph, JoinRegion, SharedPlans}
 import io.selinger.ordering.search.JoinEnumerator
 import io.selinger.ordering.search.JoinEnumerator.Found
 import io.selinger.ordering.sharing.SharedOrders
 import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan, OperatorLimits}
-import io.selinger.stats.footers.FooterStatistics
+import io.selinger.stats.footers.ReadFooterStatistics
 import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
 import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -355,7 +357,7 @@ final class ReorderJoins(
     val setting = reason match {
       case Reason.SparkReorders => Some(SQLConf.JOIN_REORDER_ENABLED.key)
       case Reason.NoStatistics =>
-        val footers = FooterStatistics
+        val footers = ReadFooterStatistics
         Option.unless(SelingerConf.switches.enabled(footers))(footers.switch)
       case Reason.BudgetExceeded => Some(SelingerConf.PLANNING_BUDGET_MS.key)
       // Nothing but another query would change it.

@@ -19,7 +19,8 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.JoinSettings
-import io.selinger.estimate.{LeafStatistics, PlanEstimate}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.relations.FileRelation
 import org.apache.spark.sql.catalyst.expressions.{
   AttributeReference,
@@ -63,7 +64,7 @@ import org.apache.spark.sql.selinger.PlanStatistics
  *
  * Correct because: statistics choose among plans that all give the same rows, and the same errors
  * where nothing that a join or a runtime filter could leave out raises any. The size is that of the
- * rows that would be surprising to exceed (`high`), in memory, so that a broadcast is no bet.
+ * rows that would be surprising to exceed (`upperBound`), in memory, so that a broadcast is no bet.
  * Not done: nothing above a join or an aggregation, where numbers are derived; Spark goes on from
  * ours as it does from its own. A plan that is cached keeps the size that it had when it was cached,
  * until it is loaded.
@@ -198,11 +199,11 @@ object ShareEstimates
 
   private def isCertain(estimate: PlanEstimate, node: LogicalPlan): Boolean =
     Set[Origin](Origin.Exact, Origin.Measured, Origin.Sampled)(estimate.rows.origin) &&
-      estimate.widthIsKnown(node.output) && estimate.high < PlanEstimate.most
+      estimate.widthIsKnown(node.output) && estimate.upperBound < PlanEstimate.most
 
   private def sizeFrom(node: LogicalPlan, estimate: PlanEstimate): Size = {
     val stock = node.stats
-    val bytes = math.max(1.0, math.ceil(estimate.high * estimate.rowBytes(node.output)))
+    val bytes = math.max(1.0, math.ceil(estimate.upperBound * estimate.rowBytes(node.output)))
     val rows = math.max(1.0, math.ceil(estimate.rows.value))
     val shared = stock.copy(
       sizeInBytes = BigDecimal(bytes).toBigInt,

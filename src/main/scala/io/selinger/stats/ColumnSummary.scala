@@ -77,7 +77,7 @@ object ColumnSummary {
   // As much more often than the average value, a value counts as frequent.
   private val leastSkew = 2.0
 
-  def of(values: Iterator[Any]): ColumnSummary = {
+  def summarize(values: Iterator[Any]): ColumnSummary = {
     val counts = new java.util.HashMap[Any, Count]()
     var (rows, nulls, bytes, sized) = (0, 0, 0L, false)
     values.foreach { value =>
@@ -100,7 +100,7 @@ object ColumnSummary {
       .sortBy { case (value, n) => (-n.rows, value.toString) }
       .take(mostFrequent)
       .map { case (value, n) => FrequentValue(value, n.rows.toDouble / present) }
-    val places = counts.keySet.asScala.iterator.flatMap(NumericAxis.of(_)).toArray
+    val places = counts.keySet.asScala.iterator.flatMap(NumericAxis.place(_)).toArray
     ColumnSummary(
       rows,
       nulls,

@@ -12,7 +12,7 @@ object DistinctValues {
    * Best source first: counts of some chunks, then the steps between the smallest and the largest
    * value. Never more than the rows, nor than these steps.
    */
-  def of(
+  def estimate(
       kind: DataType,
       rows: Double,
       column: ColumnStatistics,
@@ -30,7 +30,7 @@ object DistinctValues {
    *
    * The axis is cut into tiles as wide as the average chunk's range: one tile where all chunks have
    * the same range, as many as there are chunks where the column is sorted. Tiles share no value,
-   * so their counts add. What the chunks of one tile have together is [[together]]'s to say.
+   * so their counts add. [[together]] estimates what the chunks of one tile have in common.
    */
   def merged(
       chunks: Seq[ChunkDistinct],

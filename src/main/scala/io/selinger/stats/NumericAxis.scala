@@ -6,15 +6,15 @@ import org.apache.spark.sql.types._
 object NumericAxis {
 
   /** The place of a Catalyst value of type `kind`; none for nulls and for types without an axis. */
-  def of(value: Any, kind: DataType): Option[Double] = kind match {
+  def place(value: Any, kind: DataType): Option[Double] = kind match {
     case ByteType | ShortType | IntegerType | DateType | LongType | TimestampType |
         TimestampNTZType | FloatType | DoubleType | BooleanType | _: DecimalType =>
-      of(value)
+      place(value)
     case _ => None
   }
 
   /** The place of a Catalyst value whose column is known to have an axis. */
-  def of(value: Any): Option[Double] = value match {
+  def place(value: Any): Option[Double] = value match {
     case number: Byte => Some(number.toDouble)
     case number: Short => Some(number.toDouble)
     case number: Int => Some(number.toDouble)

@@ -17,7 +17,7 @@ final case class Quantiles private (
     upTo: IndexedSeq[Double]
 ) {
 
-  /** Places with both shares: what [[Quantiles.of]] takes. */
+  /** Places with both shares: what [[Quantiles.fromPoints]] takes. */
   def points: Seq[(Double, Double, Double)] =
     places.indices.map(i => (places(i), below(i), upTo(i)))
 
@@ -56,7 +56,7 @@ final case class Quantiles private (
         if (place.isInfinite || inside.exists(places(_) == place)) Nil
         else Seq((place, share, share))
       val (first, last) = (math.max(low, places.head), math.min(high, places.last))
-      Quantiles.of(end(first, 0.0) ++ kept ++ (if (last > first) end(last, 1.0) else Nil))
+      Quantiles.fromPoints(end(first, 0.0) ++ kept ++ (if (last > first) end(last, 1.0) else Nil))
     }
   }
 
@@ -64,7 +64,7 @@ final case class Quantiles private (
   def moved(to: Double => Double): Option[Quantiles] = {
     val moved = places.indices.map(i => (to(places(i)), below(i), upTo(i)))
     val falls = moved.size > 1 && moved.head._1 > moved.last._1
-    Quantiles.of(
+    Quantiles.fromPoints(
       if (falls) moved.map { case (place, low, high) => (place, 1.0 - high, 1.0 - low) } else moved
     )
   }
@@ -98,7 +98,7 @@ object Quantiles {
   val most: Int = 64
 
   /** Of (place, share below, share up to); `None` without places, or where shares fall. */
-  def of(points: Seq[(Double, Double, Double)]): Option[Quantiles] = {
+  def fromPoints(points: Seq[(Double, Double, Double)]): Option[Quantiles] = {
     val sorted = points.sortBy(_._1).toIndexedSeq
     val shares = sorted.flatMap { case (_, low, high) => Seq(low, high) }
     val rising = shares.zip(shares.drop(1)).forall { case (a, b) => a <= b + 1e-9 }
@@ -110,7 +110,7 @@ object Quantiles {
   }
 
   /** Of Spark's equi-height histogram: each bin holds the same share, a bin may be one value. */
-  def of(histogram: Histogram): Option[Quantiles] =
+  def fromHistogram(histogram: Histogram): Option[Quantiles] =
     if (histogram.bins.isEmpty) None
     else {
       val share = 1.0 / histogram.bins.length
@@ -121,7 +121,7 @@ object Quantiles {
         else if (place < bin.lo || (place == bin.lo && !(inclusive && bin.hi == bin.lo))) 0.0
         else share * (place - bin.lo) / (bin.hi - bin.lo)
       }.sum.min(1.0)
-      of(thinned(ends).map(place =>
+      fromPoints(thinned(ends).map(place =>
         (place, shareOf(place, inclusive = false), shareOf(place, inclusive = true))
       ))
     }
@@ -141,6 +141,9 @@ object Quantiles {
       def share(of: Quantiles => Double) =
         math.min(1.0, parts.map { case (weight, part) => weight / total * of(part) }.sum)
       if (total <= 0) None
-      else of(places.map(place => (place, share(_.shareBelow(place)), share(_.shareUpTo(place)))))
+      else
+        fromPoints(
+          places.map(place => (place, share(_.shareBelow(place)), share(_.shareUpTo(place))))
+        )
   }
 }

@@ -18,7 +18,7 @@ final case class ColumnSample(
     neighbours: IndexedSeq[Any] = IndexedSeq.empty
 ) {
 
-  lazy val summary: ColumnSummary = ColumnSummary.of(chunks.iterator.flatten)
+  lazy val summary: ColumnSummary = ColumnSummary.summarize(chunks.iterator.flatten)
 
   /** How much the values of a row group are alike, by their ranks among distinct ones: 0 to 1. */
   lazy val alike: Double = {
@@ -43,7 +43,7 @@ object ColumnSample {
     chunks.iterator.flatten.find(_ != null) match {
       case Some(_: Number | _: Decimal | _: Boolean) =>
         // Numbers, of which many may differ, by their places on the axis, which sort quickly.
-        def at(value: Any) = NumericAxis.of(value).getOrElse(Double.NaN)
+        def at(value: Any) = NumericAxis.place(value).getOrElse(Double.NaN)
         val sorted = chunks.iterator.flatten.filter(_ != null).map(at).toArray
         java.util.Arrays.sort(sorted)
         val distinct = sorted.indices.collect {
@@ -95,8 +95,9 @@ final case class RelationSample(columns: IndexedSeq[ColumnSample], sizes: Seq[In
       left,
       left.zip(sizes).map { case (rows, size) => SampledGroup(rows.size, size) },
       columns.map { column =>
-        ColumnSummary.of(left.iterator.zip(column.chunks.iterator).flatMap { case (rows, values) =>
-          rows.iterator.map(values)
+        ColumnSummary.summarize(left.iterator.zip(column.chunks.iterator).flatMap {
+          case (rows, values) =>
+            rows.iterator.map(values)
         })
       }
     )

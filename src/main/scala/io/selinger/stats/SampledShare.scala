@@ -60,22 +60,13 @@ object SampledShare {
    * @param covered share of the relation's rows that the sample was spread over
    * @param alike how much the rows of a group are alike in the predicate's columns, 0 to 1
    */
-  def upper(groups: Seq[SampledGroup], covered: Double, alike: Double): Double = {
+  def upperBound(groups: Seq[SampledGroup], covered: Double, alike: Double): Double = {
     val rows = groups.map(_.rows.toDouble).sum
     if (rows <= 0) 1.0
     else {
       val share = groups.map(_.matched.toDouble).sum / rows
-      val inside = wilson(share, rows / 2)
-      val outside =
-        if (groups.size < leastGroups) 1.0
-        else {
-          val likeness =
-            math.min(1.0, 2 * math.max(alike, intraclass(groups.map(moments))) + leastAlike)
-          val effect = 1.0 + (rows / groups.size - 1.0) * likeness
-          wilson(share, rows / math.max(2.0, effect))
-        }
-      val known = math.max(0.0, math.min(1.0, covered))
-      math.min(1.0, known * inside + (1.0 - known) * outside)
+      val likeness = 2 * math.max(alike, intraclass(groups.map(moments))) + leastAlike
+      combined(share, rows, groups.size, covered, math.min(1.0, likeness))
     }
   }
 
@@ -84,17 +75,34 @@ object SampledShare {
    *
    * @param ordered whether rows of one row group may be all alike: then only their number counts
    */
-  def upper(share: Double, rows: Int, groups: Int, covered: Double, ordered: Boolean): Double = {
-    val found = math.min(1.0, share)
+  def upperBound(
+      share: Double,
+      rows: Int,
+      groups: Int,
+      covered: Double,
+      ordered: Boolean
+  ): Double = {
+    val likeness = if (ordered) 1.0 else leastAlike
+    combined(math.min(1.0, share), rows.toDouble, groups, covered, likeness)
+  }
+
+  /** The upper bounds of covered and of other rows, by how many each are. */
+  private def combined(
+      share: Double,
+      rows: Double,
+      groups: Int,
+      covered: Double,
+      likeness: Double
+  ): Double = {
+    val inside = wilson(share, rows / 2)
     val outside =
       if (groups < leastGroups) 1.0
       else {
-        val likeness = if (ordered) 1.0 else leastAlike
-        val effect = 1.0 + (rows.toDouble / groups - 1.0) * likeness
-        wilson(found, rows / math.max(2.0, effect))
+        val designEffect = 1.0 + (rows / groups - 1.0) * likeness
+        wilson(share, rows / math.max(2.0, designEffect))
       }
     val known = math.max(0.0, math.min(1.0, covered))
-    math.min(1.0, known * wilson(found, rows / 2.0) + (1.0 - known) * outside)
+    math.min(1.0, known * inside + (1.0 - known) * outside)
   }
 
   /** Upper end of Wilson's score interval: "Probable Inference", JASA 1927. */

@@ -17,7 +17,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.{Cluster, JoinCost, JoinSide}
-import io.selinger.estimate.LeafStatistics
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.exec.{AwaitRowsExec, AwaitedRound, AwaitedRowsExec}
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.{Attribute, PlanExpression}

@@ -189,7 +189,7 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
     val side = pick(build, left, right)
     val shuffled = left.shuffleExists && right.shuffleExists
     broadcastIsSafe(side, stockAgrees) &&
-    (!shuffled || stockAgrees || side.tableBytes(side.estimate.high) <= smallBytes)
+    (!shuffled || stockAgrees || side.tableBytes(side.estimate.upperBound) <= smallBytes)
   }
 
   /**
@@ -200,7 +200,7 @@ final class JoinChoice(cluster: Cluster, cost: JoinCost, limits: JoinLimits) {
   private def broadcastIsSafe(build: JoinInput, stockAgrees: Boolean): Boolean =
     limits.broadcastLimitBytes.exists { limit =>
       val expected = build.tableBytes(build.estimate.rows.value)
-      val feared = build.tableBytes(build.estimate.high)
+      val feared = build.tableBytes(build.estimate.upperBound)
       val most = if (build.isCounted) limits.countedLimitBytes.getOrElse(limit) else limit
       val fits = build.widthIsKnown && expected <= most &&
         feared <= limit * JoinSettings.surpriseFactor &&

@@ -3,7 +3,9 @@ package io.selinger.strategy
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Evidence, Origin, Phase, PlanningPass}
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
-import io.selinger.estimate.{JoinEstimator, JoinKeys, LeafStatistics, PlanEstimate, RowSize}
+import io.selinger.estimate.{PlanEstimate, RowSize}
+import io.selinger.estimate.joins.{JoinEstimator, JoinKeys}
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.relations.QueryStages
 import io.selinger.strategy.JoinChoice.{Choice, GroupsAbove}
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -83,7 +85,7 @@ private[strategy] final case class JoinProblem(
   def evidence(choice: Choice): Seq[Evidence] = {
     def of(name: String, side: JoinInput) = Seq(
       Evidence(s"$name rows", side.estimate.rows.value, "rows", side.estimate.rows.origin),
-      Evidence(s"$name rows at most", side.estimate.high, "rows", side.estimate.rows.origin),
+      Evidence(s"$name rows at most", side.estimate.upperBound, "rows", side.estimate.rows.origin),
       Evidence(
         s"$name hash table",
         side.tableBytes(side.estimate.rows.value),

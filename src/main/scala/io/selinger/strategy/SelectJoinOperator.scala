@@ -18,8 +18,9 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.{Cluster, HashTable, JoinSettings}
-import io.selinger.estimate.{LeafStatistics, RowSize}
-import io.selinger.stats.footers.FooterStatistics
+import io.selinger.estimate.RowSize
+import io.selinger.estimate.plans.LeafStatistics
+import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.relations.QueryStages
 import io.selinger.strategy.JoinChoice.Candidate
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
@@ -306,7 +307,7 @@ object SelectJoinOperator
   /** The setting that would change the outcome; none where only other data would. */
   private def settingOf(reason: Reason): Option[String] = reason match {
     case Reason.NoStatistics =>
-      val footers = FooterStatistics
+      val footers = ReadFooterStatistics
       Option.unless(SelingerConf.switches.enabled(footers))(footers.switch)
     case Reason.MayRaise => None
     case other => Some(settingFor(other))

@@ -2,14 +2,15 @@ package io.selinger.transfer
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Mode, Origin, PlanningPass, Quantity}
-import io.selinger.estimate.{LeafStatistics, PlanEstimate}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.ColumnStatistics
 import io.selinger.stats.files.FooterReader
-import io.selinger.stats.footers.FooterStatistics
-import io.selinger.stats.imported.{ImportedStatistics, PortableColumn, PortableRelation}
+import io.selinger.stats.footers.ReadFooterStatistics
+import io.selinger.stats.imported.{PortableColumn, PortableRelation, UseImportedStatistics}
 import io.selinger.stats.orc.OrcFooters
 import io.selinger.stats.relations.{FileRelation, KeyColumns}
-import io.selinger.stats.samples.SampleStatistics
+import io.selinger.stats.samples.SamplePredicates
 import java.util.concurrent.TimeUnit
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 import org.apache.spark.sql.catalyst.plans.logical.LeafNode
@@ -33,14 +34,14 @@ object CollectStatistics {
   // As many as one sample takes.
   private val columnsAtOnce = 32
 
-  def of(session: SparkSession, where: String, name: Option[String]): PortableRelation = {
+  def collect(session: SparkSession, where: String, name: Option[String]): PortableRelation = {
     val (found, df) = RelationNames.resolve(session, where)
     val leaf = listed(RelationNames.leafOf(df, where))
     val named = name.map(known => RelationNames.text(RelationNames.parts(session, known)))
-    SQLConf.withExistingConf(settings(session))(of(leaf, named.getOrElse(found)))
+    SQLConf.withExistingConf(settings(session))(collectLeaf(leaf, named.getOrElse(found)))
   }
 
-  /** Partitions of a catalog's table are listed when a query chooses among them; here it is asked. */
+  /** With all partitions of a catalog's table, which Spark lists only when a query chooses among them. */
   private def listed(leaf: LeafNode): LeafNode = leaf match {
     case relation @ LogicalRelation(fs: HadoopFsRelation, _, _, _, _) =>
       fs.location match {
@@ -67,7 +68,7 @@ object CollectStatistics {
     conf
   }
 
-  private def of(leaf: LeafNode, name: String): PortableRelation = {
+  private def collectLeaf(leaf: LeafNode, name: String): PortableRelation = {
     val budget = TimeUnit.MILLISECONDS.toNanos(SelingerConf.EXPORT_BUDGET_MS.value)
     val deadline = System.nanoTime() + budget
     val batches = leaf.output.grouped(columnsAtOnce).map { batch =>
@@ -100,7 +101,7 @@ object CollectStatistics {
 
   private def columnName(column: Attribute): String = FooterReader.columnName(column.name)
 
-  private def isImported(leaf: LeafNode): Boolean = ImportedStatistics.unapply(leaf).isDefined
+  private def isImported(leaf: LeafNode): Boolean = UseImportedStatistics.unapply(leaf).isDefined
 
   /**
    * Some columns of a relation.
@@ -119,7 +120,7 @@ object CollectStatistics {
   /** Runs `body` as if predicates were not tried on samples. */
   private def unsampled[A](body: => A): A = {
     val conf = SQLConf.get.clone()
-    conf.setConfString(SampleStatistics.switch, "false")
+    conf.setConfString(SamplePredicates.switch, "false")
     SQLConf.withExistingConf(conf)(body)
   }
 
@@ -132,12 +133,15 @@ object CollectStatistics {
   }
 
   private def estimate(leaf: LeafNode, keys: Set[ExprId]): Option[PlanEstimate] =
-    asked(keys)(LeafStatistics.of(leaf, Nil).map(_._1))
+    asked(keys)(LeafStatistics.estimate(leaf, Nil).map(_._1))
 
   /** Counts of dictionaries are exact for whole parts of a relation, those of samples are not. */
   private def countedIn(leaf: LeafNode, keys: Set[ExprId]): Set[String] = leaf match {
     case FileRelation(relation) if !isImported(leaf) =>
-      asked(keys)(FooterStatistics.of(relation, Nil)).fold(Set.empty[String])(_.dictionaries.keySet)
+      asked(keys)(ReadFooterStatistics.read(
+        relation,
+        Nil
+      )).fold(Set.empty[String])(_.dictionaries.keySet)
     case _ => Set.empty
   }
 
@@ -201,7 +205,7 @@ object CollectStatistics {
 
   /** What a file said of a column of a relation that was imported from it. */
   private def imported(leaf: LeafNode, column: String): Option[PortableColumn] =
-    ImportedStatistics.unapply(leaf).flatMap(_.relation.columns.get(column))
+    UseImportedStatistics.unapply(leaf).flatMap(_.relation.columns.get(column))
 
   // ---- the relation itself ------------------------------------------------------------------
 
@@ -220,7 +224,7 @@ object CollectStatistics {
   }
 
   private def formatOf(leaf: LeafNode): String = leaf match {
-    case ImportedStatistics(index) => index.relation.format
+    case UseImportedStatistics(index) => index.relation.format
     case FileRelation(relation) => if (relation.reader == OrcFooters) "orc" else "parquet"
     case LogicalRelation(fs: HadoopFsRelation, _, _, _, _) =>
       fs.fileFormat.toString.toLowerCase(java.util.Locale.ROOT)
@@ -228,14 +232,14 @@ object CollectStatistics {
   }
 
   private def pathOf(leaf: LeafNode): Option[String] = leaf match {
-    case ImportedStatistics(index) => index.relation.path
+    case UseImportedStatistics(index) => index.relation.path
     case LogicalRelation(fs: HadoopFsRelation, _, _, _, _) =>
       fs.location.rootPaths.headOption.map(_.toString)
     case _ => None
   }
 
   private def filesOf(leaf: LeafNode): Option[Double] = leaf match {
-    case ImportedStatistics(index) => index.relation.files
+    case UseImportedStatistics(index) => index.relation.files
     case FileRelation(relation) => Some(relation.listing(Nil, most = 1).files.toDouble)
     case _ => None
   }

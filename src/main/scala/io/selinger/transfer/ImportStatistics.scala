@@ -3,10 +3,10 @@ package io.selinger.transfer
 import io.selinger.stats.files.FooterReader
 import io.selinger.stats.imported.{
   ImportedFileIndex,
-  ImportedStatistics,
   PortableRelation,
   ScaleStatistics,
-  SessionImports
+  SessionImports,
+  UseImportedStatistics
 }
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, SubqueryAlias, View}
 import org.apache.spark.sql.classic.SparkSession
@@ -66,10 +66,10 @@ object ImportStatistics {
       name -> session.baseRelationToDataFrame(index.toRelation(session))
     }
     frames.foreach { case (name, df) => df.createOrReplaceTempView(quoted(name)) }
-    ImportedStatistics.update(session)(known =>
+    UseImportedStatistics.update(session)(known =>
       known.copy(
         tables = known.tables ++ views.collect {
-          case (name, index) if name.size > 1 => ImportedStatistics.key(name) -> index
+          case (name, index) if name.size > 1 => UseImportedStatistics.key(name) -> index
         },
         overrides = known.overrides ++ overrides
       )
@@ -79,7 +79,7 @@ object ImportStatistics {
 
   /** What this session has imported, by name. */
   def list(session: SparkSession): Seq[Imported] = {
-    val known = ImportedStatistics.of(session)
+    val known = UseImportedStatistics.forSession(session)
     val views = viewsOf(session).map(_._2) ++ known.tables.values
     (views.map(index => Imported(index.relation, "view")) ++
       known.overrides.values.map(Imported(_, "override"))).sortBy(_.relation.name)
@@ -94,7 +94,7 @@ object ImportStatistics {
     viewsOf(session).filter { case (_, index) => isWanted(index.relation) }.foreach {
       case (name, _) => session.sessionState.catalog.dropTempView(name)
     }
-    ImportedStatistics.update(session)(known =>
+    UseImportedStatistics.update(session)(known =>
       SessionImports(
         known.tables.filterNot { case (_, index) => isWanted(index.relation) },
         known.overrides.filterNot { case (_, relation) => isWanted(relation) }
@@ -106,7 +106,7 @@ object ImportStatistics {
   private def quoted(name: String) = s"`${name.replace("`", "``")}`"
 
   private def keyOf(session: SparkSession, name: String): Seq[String] =
-    ImportedStatistics.key(RelationNames.parts(session, name))
+    UseImportedStatistics.key(RelationNames.parts(session, name))
 
   private def chosen(
       session: SparkSession,
@@ -133,12 +133,12 @@ object ImportStatistics {
       plan <- view.plan
       index <- importedIn(plan)
       // Not a user's view over one.
-      if keyOf(session, index.relation.name) == ImportedStatistics.key(Seq(name))
+      if keyOf(session, index.relation.name) == UseImportedStatistics.key(Seq(name))
     } yield name -> index
   }
 
   private def importedIn(plan: LogicalPlan): Option[ImportedFileIndex] = plan match {
-    case ImportedStatistics(index) => Some(index)
+    case UseImportedStatistics(index) => Some(index)
     case SubqueryAlias(_, child) => importedIn(child)
     case view: View => importedIn(view.child)
     case _ => None
@@ -165,7 +165,7 @@ object ImportStatistics {
         case _ => ()
       }
     }
-    ImportedStatistics.idOf(leaf).getOrElse(
+    UseImportedStatistics.idOf(leaf).getOrElse(
       throw new IllegalArgumentException(
         s"${relation.name} is no table of files here, so no other numbers can be set for it."
       )

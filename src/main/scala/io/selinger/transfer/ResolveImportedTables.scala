@@ -1,6 +1,6 @@
 package io.selinger.transfer
 
-import io.selinger.stats.imported.ImportedStatistics
+import io.selinger.stats.imported.UseImportedStatistics
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, SubqueryAlias}
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -18,12 +18,12 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
 final class ResolveImportedTables(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (ImportedStatistics.of(session).tables.isEmpty) plan
+    if (UseImportedStatistics.forSession(session).tables.isEmpty) plan
     else
       plan.resolveOperatorsUp {
         case relation: UnresolvedRelation if !relation.isStreaming =>
           val name = relation.multipartIdentifier
-          ImportedStatistics
+          UseImportedStatistics
             .table(session, name)
             .map(index => SubqueryAlias(name, LogicalRelation(index.toRelation(session))))
             .getOrElse(relation)

@@ -36,7 +36,7 @@ object TransferFunctions {
     val file = options.text("file")
     session => {
       val relations = texts.zipWithIndex.map { case (where, i) =>
-        val relation = CollectStatistics.of(session, where, names.map(_(i)))
+        val relation = CollectStatistics.collect(session, where, names.map(_(i)))
         if (withValues) relation else relation.withoutValues
       }
       relations.groupBy(_.name).collectFirst {

@@ -15,8 +15,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
 
-  private def estimate(rows: Double, high: Double): PlanEstimate =
-    PlanEstimate(Quantity(rows, Origin.Derived), high, None)
+  private def estimate(rows: Double, upperBound: Double): PlanEstimate =
+    PlanEstimate(Quantity(rows, Origin.Derived), upperBound, None)
 
   private def costs(graph: JoinGraph, estimates: PlanEstimate*): JoinTreeCost = {
     val cluster = Cluster.of(spark)
@@ -239,8 +239,8 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
 
   test("a rough cost is that of the cheapest operator that is allowed") {
     val trees = costs(JoinGraphs.chain(2), estimate(1e6, 1e6), estimate(1e6, 1e6))
-    def seconds(rows: Double, high: Double) =
-      trees.rough.seconds(JoinKind.Inner, 1e7, 1e7, rows, high, 0, 0)
+    def seconds(rows: Double, upperBound: Double) =
+      trees.rough.seconds(JoinKind.Inner, 1e7, 1e7, rows, upperBound, 0, 0)
     // Broadcast, doubtful, and too large.
     assert(seconds(1e3, 1e3) < 0.7 * seconds(1e3, 1e12))
     assert(seconds(1e3, 1e12) < seconds(1e7, 1e7))

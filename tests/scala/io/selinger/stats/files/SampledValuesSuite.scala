@@ -35,7 +35,7 @@ class SampledValuesSuite extends AnyFunSuite {
 
   columns.foreach { case (kind, values) =>
     test(s"the same values come out: $kind") {
-      val kept = SampledValues.of(values.clone())
+      val kept = SampledValues.compact(values.clone())
       assert(kept.length == values.length)
       assert(kept.map(identity) == values.toSeq.map(identity))
       assert(kept.map(v => Option(v).map(_.getClass)) ==
@@ -44,9 +44,11 @@ class SampledValuesSuite extends AnyFunSuite {
   }
 
   test("numbers take little more than eight bytes, repeated texts a pointer") {
-    assert(SampledValues.of(Array.tabulate(1000)(_.toLong)).bytes < 9000)
-    assert(SampledValues.of(Array.tabulate(1000)(i => text(s"category ${i % 10}"))).bytes < 9000)
-    assert(SampledValues.of(Array.tabulate(1000)(i => text(s"name $i"))).bytes > 60000)
+    assert(SampledValues.compact(Array.tabulate(1000)(_.toLong)).bytes < 9000)
+    assert(SampledValues.compact(Array.tabulate(1000)(i =>
+      text(s"category ${i % 10}")
+    )).bytes < 9000)
+    assert(SampledValues.compact(Array.tabulate(1000)(i => text(s"name $i"))).bytes > 60000)
   }
 
   test("a column of a few long texts is not short") {

@@ -61,7 +61,7 @@ class StatisticsFileSuite extends AnyFunSuite {
       "share" -> PortableColumn(
         min = of(Double.NegativeInfinity, Origin.Exact),
         max = of(Double.PositiveInfinity, Origin.Exact),
-        quantiles = Quantiles.of(
+        quantiles = Quantiles.fromPoints(
           Seq(
             (Double.NegativeInfinity, 0.0, 0.1),
             (-0.5, 0.25, 0.25),

@@ -2,9 +2,9 @@ package io.selinger.stats.relations
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Origin, Outcome, PlanningPass, Reason}
-import io.selinger.estimate.Selectivity
+import io.selinger.estimate.predicates.Selectivity
 import io.selinger.stats.RelationStatistics
-import io.selinger.stats.footers.{FooterStatistics, FooterStore}
+import io.selinger.stats.footers.{FooterStore, ReadFooterStatistics}
 import io.selinger.testing.{Plans, SharedSession}
 import java.nio.file.Path
 import org.apache.spark.sql.DataFrame
@@ -17,7 +17,7 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Which scans have footers, and what is known of them as relations: the rule `readFooterStatistics`. */
 class FileRelationSuite extends AnyFunSuite with SharedSession {
 
-  private val rule = FooterStatistics
+  private val rule = ReadFooterStatistics
   private val version2 = "spark.sql.sources.useV1SourceList" -> ""
 
   override protected def beforeEach(): Unit = {
@@ -38,7 +38,7 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
     .flatMap(Selectivity.conjuncts)
 
   private def statistics(df: DataFrame): Option[RelationStatistics] =
-    FileRelation.unapply(leaf(df)).flatMap(FooterStatistics.of(_, predicates(df)))
+    FileRelation.unapply(leaf(df)).flatMap(ReadFooterStatistics.read(_, predicates(df)))
 
   private def rows(df: DataFrame): Double =
     statistics(df).map(_.rows.value).getOrElse(fail("no statistics"))

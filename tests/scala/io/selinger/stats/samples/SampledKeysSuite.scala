@@ -14,45 +14,45 @@ class SampledKeysSuite extends AnyFunSuite {
   private def longs(source: String, values: Seq[Any], complete: Boolean = false): SampledKeys =
     keys(source, Seq(LongType), complete)(values)
 
-  private def meeting(left: SampledKeys, right: SampledKeys): SampledKeys.Meeting =
-    left.meeting(Seq(0), right, Seq(0))
+  private def equalPairs(left: SampledKeys, right: SampledKeys): EqualPairs =
+    left.equalPairs(Seq(0), right, Seq(0))
 
   test("pairs of equal keys are counted, those with nulls are not") {
-    val found = meeting(longs("l", Seq(1L, 1L, 2L, null)), longs("r", Seq(1L, 2L, 2L, null, 5L)))
+    val found = equalPairs(longs("l", Seq(1L, 1L, 2L, null)), longs("r", Seq(1L, 2L, 2L, null, 5L)))
     assert(found.pairs == 4 && found.possible == 12)
   }
 
   test("one heavy value is one piece of evidence, many light ones are many") {
-    val heavy = meeting(longs("l", Seq.fill(100)(1L)), longs("r", Seq.fill(100)(1L)))
-    val light = meeting(longs("l", 1L to 10000L), longs("r", 1L to 10000L))
+    val heavy = equalPairs(longs("l", Seq.fill(100)(1L)), longs("r", Seq.fill(100)(1L)))
+    val light = equalPairs(longs("l", 1L to 10000L), longs("r", 1L to 10000L))
     assert(heavy.pairs == light.pairs && heavy.variance == 50 * light.variance * 2)
   }
 
   test("several columns are compared together") {
     val left = keys("l", Seq(LongType, StringType))(Seq(1L, 2L), Seq("a", "b").map(text))
     val right = keys("r", Seq(LongType, StringType))(Seq(1L, 2L), Seq("b", "a").map(text))
-    assert(left.meeting(Seq(0, 1), right, Seq(0, 1)).pairs == 0)
-    assert(left.meeting(Seq(0), right, Seq(0)).pairs == 2)
-    assert(left.meeting(Seq(1), right, Seq(1)).pairs == 2)
+    assert(left.equalPairs(Seq(0, 1), right, Seq(0, 1)).pairs == 0)
+    assert(left.equalPairs(Seq(0), right, Seq(0)).pairs == 2)
+    assert(left.equalPairs(Seq(1), right, Seq(1)).pairs == 2)
   }
 
   test("a relation is not compared with the very same rows, unless it is all there") {
     val unique = (1L to 1000L)
-    assert(meeting(longs("same", unique), longs("same", unique)).pairs == 0)
+    assert(equalPairs(longs("same", unique), longs("same", unique)).pairs == 0)
     val all =
-      meeting(longs("same", unique, complete = true), longs("same", unique, complete = true))
+      equalPairs(longs("same", unique, complete = true), longs("same", unique, complete = true))
     assert(all.pairs == 1000 && all.possible == 1e6 && all.variance == 0)
     val twice = unique.flatMap(i => Seq(i, i))
     // Both rows of a value lie beside each other: one in each half.
-    val halves = meeting(longs("same", twice), longs("same", twice))
+    val halves = equalPairs(longs("same", twice), longs("same", twice))
     assert(halves.pairs == 2000 && halves.possible == 2e6)
   }
 
   test("whole numbers of all widths are one kind") {
     val ints = keys("l", Seq(IntegerType))(Seq(1, -7, Int.MaxValue))
     assert(ints.kindOf(0).contains(LongType))
-    assert(meeting(ints, longs("r", Seq(1L, -7L, Int.MaxValue.toLong))).pairs == 3)
-    assert(meeting(keys("l", Seq(ShortType))(Seq(3.toShort)), longs("r", Seq(3L))).pairs == 1)
+    assert(equalPairs(ints, longs("r", Seq(1L, -7L, Int.MaxValue.toLong))).pairs == 3)
+    assert(equalPairs(keys("l", Seq(ShortType))(Seq(3.toShort)), longs("r", Seq(3L))).pairs == 1)
   }
 
   test(
@@ -61,7 +61,7 @@ class SampledKeysSuite extends AnyFunSuite {
     val kind = DecimalType(10, 2)
     val left = keys("l", Seq(kind))(Seq(Decimal(BigDecimal("1.50"), 10, 2)))
     val right = keys("r", Seq(kind))(Seq(Decimal(BigDecimal("1.5"), 10, 2)))
-    assert(meeting(left, right).pairs == 1)
+    assert(equalPairs(left, right).pairs == 1)
     assert(!keys("l", Seq(DoubleType))(Seq(0.0)).has(0))
     assert(!keys("l", Seq(StringType("UTF8_LCASE")))(Seq(text("a"))).has(0))
   }
@@ -116,26 +116,26 @@ class SampledKeysSuite extends AnyFunSuite {
       orders -> beside(orders),
       products -> beside(products)
     )
-    assert(lines.changing(0).exists(share => math.abs(share - 0.25) < 0.02))
-    assert(lines.changing(1).exists(_ >= 1.0))
-    assert(longs("l", 1L to 100L).changing(0).isEmpty)
+    assert(lines.runShare(0).exists(share => math.abs(share - 0.25) < 0.02))
+    assert(lines.runShare(1).exists(_ >= 1.0))
+    assert(longs("l", 1L to 100L).runShare(0).isEmpty)
   }
 
   test("rows in some order are not looked for elsewhere, unless they are all there") {
     val ordered = Samples.keys("l", Seq(LongType), ordered = Set(0))(Seq(1L))
-    assert(!ordered.canMeet(0) && longs("l", Seq(1L)).canMeet(0))
-    assert(Samples.keys("l", Seq(LongType), complete = true, ordered = Set(0))(Seq(1L)).canMeet(0))
+    assert(!ordered.canJoin(0) && longs("l", Seq(1L)).canJoin(0))
+    assert(Samples.keys("l", Seq(LongType), complete = true, ordered = Set(0))(Seq(1L)).canJoin(0))
   }
 
   test("hashes of many values hardly collide") {
     assert(longs("l", 1L to 10000L).counts(Seq(0)).distinct._1 >= 9998)
     val even = longs("l", (1L to 10000L).map(_ * 2))
-    assert(meeting(even, longs("r", (1L to 10000L).map(_ * 2 + 1))).pairs <= 2)
+    assert(equalPairs(even, longs("r", (1L to 10000L).map(_ * 2 + 1))).pairs <= 2)
   }
 
   test("nothing is left of nothing") {
     val none = longs("l", Nil)
-    assert(meeting(none, longs("r", Seq(1L))) == SampledKeys.Meeting(0, 0, 0))
+    assert(equalPairs(none, longs("r", Seq(1L))) == EqualPairs(0, 0, 0))
     assert(none.counts(Seq(0)).distinct == ((0, 0)))
   }
 

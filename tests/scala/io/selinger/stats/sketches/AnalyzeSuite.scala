@@ -2,9 +2,10 @@ package io.selinger.stats.sketches
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
-import io.selinger.estimate.{LeafStatistics, PlanEstimate}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.relations.UsedColumns
-import io.selinger.stats.samples.{SampleStatistics, SampleStore}
+import io.selinger.stats.samples.{SamplePredicates, SampleStore}
 import io.selinger.testing.{Plans, SharedSession}
 import java.nio.file.{Files, Path}
 import org.apache.spark.sql.{DataFrame, Row}
@@ -153,7 +154,7 @@ class AnalyzeSuite extends AnyFunSuite with SharedSession {
         .parquet(data.toString)
       val df = spark.read.parquet(data.toString)
       def rows(predicate: String) = estimate(df.where(predicate)).rows.value
-      withConf(SampleStatistics.switch -> "false") {
+      withConf(SamplePredicates.switch -> "false") {
         val before = rows("n > 50000")
         // By default only the column that this query has used would be collected.
         analyze(data, ", columns => 'k, n, s'")
@@ -162,7 +163,7 @@ class AnalyzeSuite extends AnyFunSuite with SharedSession {
         assert(math.abs(rows("n BETWEEN 0 AND 8") - 90000) < 3000)
         val key = estimate(df).columns.values.toSeq
         assert(key.exists(_.frequent.exists(f => f.value == 0L && f.share > 0.88)), key.toString)
-        withConf(AnalyzedStatistics.switch -> "false") {
+        withConf(UseCollectedStatistics.switch -> "false") {
           assert(rows("n > 50000") == before)
         }
       }
@@ -422,7 +423,7 @@ class AnalyzeSuite extends AnyFunSuite with SharedSession {
       def rows(left: String, right: String): Double =
         estimate(spark.read.parquet(left).join(spark.read.parquet(right), "k")).rows.value
       // Samples see it as well, of tables as small as these.
-      withConf(SampleStatistics.switch -> "false") {
+      withConf(SamplePredicates.switch -> "false") {
         val before = rows(tables(0), tables(1))
         tables.foreach(analyze(_))
         assert(before > 5000 && rows(tables(0), tables(1)) < 50)

@@ -32,7 +32,7 @@ class ColumnSketchSuite extends AnyFunSuite {
       values: IndexedSeq[Any],
       sizes: SketchSizes = SketchSizes(4096, 1)
   ): ColumnSketch = {
-    val sketcher = ColumnSketcher.of(kind, sizes)
+    val sketcher = ColumnSketcher.forType(kind, sizes)
     vectors(kind, values).foreach { case (vector, count) => sketcher.add(vector, count) }
     sketcher.result(1.0, None)
   }

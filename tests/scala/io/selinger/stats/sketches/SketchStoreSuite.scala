@@ -2,7 +2,7 @@ package io.selinger.stats.sketches
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
-import io.selinger.estimate.LeafStatistics
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.FileVersion
 import io.selinger.testing.{Answer, HangingFileSystem, Plans, SharedSession}
 import java.nio.file.{Files, Path => LocalPath}
@@ -221,7 +221,7 @@ class SketchStoreSuite extends AnyFunSuite with SharedSession {
         } finally pool.shutdown()
         val sql = s"SELECT count(*) FROM parquet.`$path` a JOIN parquet.`$path` b USING (id)"
         val with1 = Answer.of(spark.sql(sql))
-        withConf(AnalyzedStatistics.switch -> "false") {
+        withConf(UseCollectedStatistics.switch -> "false") {
           assert(Answer.difference(Answer.of(spark.sql(sql)), with1).isEmpty)
         }
       }

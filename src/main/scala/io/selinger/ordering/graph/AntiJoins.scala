@@ -1,7 +1,7 @@
 package io.selinger.ordering.graph
 
 import io.selinger.core.RaisedErrors
-import io.selinger.estimate.Selectivity
+import io.selinger.estimate.predicates.Selectivity
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._

@@ -91,7 +91,7 @@ final class CoarseToFinePruning(
     (0 until graph.size).foreach { i =>
       val number = sets(1L << i)
       rows(number) = costs.relation(i).estimate.rows.value
-      highs(number) = costs.relation(i).estimate.high
+      highs(number) = costs.relation(i).estimate.upperBound
       inside(number) = 0.0
     }
     var i = 0
@@ -112,7 +112,7 @@ final class CoarseToFinePruning(
     costs.known(RelationSet.ofBits(sets.bits(both))) match {
       case Some(estimate) =>
         rows(both) = estimate.rows.value
-        highs(both) = estimate.high
+        highs(both) = estimate.upperBound
       case None =>
         val share = shares(both)
         rows(both) = RoughTrees.expected(kind, rows(left), rows(right), share)

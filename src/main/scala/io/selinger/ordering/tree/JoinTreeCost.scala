@@ -1,7 +1,8 @@
 package io.selinger.ordering.tree
 
 import io.selinger.cost.{Cluster, JoinCost}
-import io.selinger.estimate.{EquiJoin, JoinEstimator, JoinKeys, PlanEstimate, RowSize}
+import io.selinger.estimate.{PlanEstimate, RowSize}
+import io.selinger.estimate.joins.{EquiJoin, JoinEstimator, JoinKeys}
 import io.selinger.ordering.graph.{Connection, JoinGraph, JoinKind, JoinPredicate, RelationSet}
 import org.apache.spark.sql.catalyst.expressions._
 import scala.collection.mutable
@@ -108,7 +109,8 @@ final class JoinTreeCost(
 
   /** Among joins that cost about the same, one whose rows may be far more is the worse one. */
   private def surcharge(estimate: PlanEstimate): Double = {
-    val magnitudes = math.log10(math.max(1.0, estimate.high / math.max(1.0, estimate.rows.value)))
+    val magnitudes =
+      math.log10(math.max(1.0, estimate.upperBound / math.max(1.0, estimate.rows.value)))
     1.0 + mostSurcharge * math.min(1.0, magnitudes / uncertainMagnitudes)
   }
 
@@ -148,7 +150,7 @@ final class JoinTreeCost(
 
   private def tenfold(estimate: PlanEstimate): PlanEstimate = estimate.withRows(
     estimate.rows.copy(value = math.min(PlanEstimate.most, estimate.rows.value * 10)),
-    math.min(PlanEstimate.most, estimate.high * 10),
+    math.min(PlanEstimate.most, estimate.upperBound * 10),
     None
   )
 
@@ -158,7 +160,7 @@ final class JoinTreeCost(
    */
   def isNoWorse(one: JoinTree, other: JoinTree): Boolean = {
     val feared = withEstimates(estimates.map { e =>
-      e.withRows(e.rows.copy(value = e.high), e.high, e.bound)
+      e.withRows(e.rows.copy(value = e.upperBound), e.upperBound, e.bound)
     })
     feared.recosted(one).seconds <= feared.recosted(other).seconds * (1.0 + mostSurcharge)
   }
@@ -220,7 +222,7 @@ final class JoinTreeCost(
     if (expected >= estimate.rows.value) (estimate, 1.0)
     else {
       val fewer = estimate.rows.copy(value = expected)
-      (estimate.withRows(fewer, estimate.high, estimate.bound), math.min(1.0, expected))
+      (estimate.withRows(fewer, estimate.upperBound, estimate.bound), math.min(1.0, expected))
     }
   }
 
@@ -230,11 +232,11 @@ final class JoinTreeCost(
     estimate.copy(
       columns = estimate.columns.filter(c => isWanted(c._1)),
       domains = estimate.domains.filter(c => isWanted(c._1)),
-      sources = Map.empty,
-      keyed = Map.empty,
-      padded =
-        if (estimate.padded.isEmpty) estimate.padded
-        else estimate.padded.filter(c => isWanted(c._1))
+      sourceRows = Map.empty,
+      determinants = Map.empty,
+      nullSupplied =
+        if (estimate.nullSupplied.isEmpty) estimate.nullSupplied
+        else estimate.nullSupplied.filter(c => isWanted(c._1))
     )
   }
 

@@ -1,7 +1,7 @@
 package io.selinger.ordering.tree
 
 import io.selinger.ordering.graph.{JoinGraph, JoinRegion}
-import io.selinger.stats.imported.ImportedStatistics
+import io.selinger.stats.imported.UseImportedStatistics
 import io.selinger.stats.relations.FileRelation
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -84,7 +84,7 @@ private[ordering] object JoinTreePlan {
   private def nameOf(plan: LogicalPlan): String = {
     val leaves = plan.collectLeaves()
     val first = leaves.headOption.map {
-      case ImportedStatistics(index) => index.relation.name
+      case UseImportedStatistics(index) => index.relation.name
       case FileRelation(relation) => relation.name.stripSuffix(".parquet")
       case other => other.nodeName
     }

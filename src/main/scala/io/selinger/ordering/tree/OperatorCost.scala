@@ -1,7 +1,8 @@
 package io.selinger.ordering.tree
 
 import io.selinger.cost.{Cluster, HashTable, JoinCost, JoinSettings, JoinSide}
-import io.selinger.estimate.{JoinEstimator, JoinKeys, PlanEstimate, RowSize}
+import io.selinger.estimate.{PlanEstimate, RowSize}
+import io.selinger.estimate.joins.{JoinEstimator, JoinKeys}
 import io.selinger.ordering.graph.{Connection, JoinGraph, JoinKind, JoinPredicate, RelationSet}
 import io.selinger.ordering.tree.JoinTree.Partitioning
 import org.apache.spark.sql.catalyst.expressions._
@@ -71,7 +72,7 @@ private[ordering] final class OperatorCost(
         if (
           (if (build eq right) how.kind.mayBroadcastRight else how.kind.mayBroadcastLeft) &&
           limits.broadcastBytes.exists { limit =>
-            val feared = tableBytes(build, build.estimate.high)
+            val feared = tableBytes(build, build.estimate.upperBound)
             bytes <= limit && feared <= limit * JoinSettings.surpriseFactor
           }
         ) {
@@ -160,7 +161,7 @@ private[ordering] final class OperatorCost(
    * for would be the cheapest join of all, and the worst if they are more.
    */
   private def product(left: JoinTree, right: JoinTree): Double = {
-    def rows(tree: JoinTree) = math.sqrt(tree.estimate.rows.value * tree.estimate.high)
+    def rows(tree: JoinTree) = math.sqrt(tree.estimate.rows.value * tree.estimate.upperBound)
     cost.output(math.min(PlanEstimate.most, rows(left) * rows(right)), 0.0)
   }
 

@@ -68,7 +68,7 @@ final class RoughTrees(
     val joined = trees.join(relations(one), relations(other), how).estimate
     Share(
       joined.rows.value / atLeastOne(left.rows.value * right.rows.value),
-      math.min(1.0, joined.high / atLeastOne(left.high * right.high))
+      math.min(1.0, joined.upperBound / atLeastOne(left.upperBound * right.upperBound))
     )
   }
 
@@ -87,12 +87,13 @@ final class RoughTrees(
     val (l, r) = (left.estimate.rows.value, right.estimate.rows.value)
     val share = between(left.set, right.set, how)
     val rows = expected(how.kind, l, r, share)
-    val high = feared(how.kind, rows, left.estimate.high, right.estimate.high, share)
+    val high = feared(how.kind, rows, left.estimate.upperBound, right.estimate.upperBound, share)
     val bytes = how.kind match {
       case JoinKind.Semi | JoinKind.Anti | JoinKind.Existence => left.rowBytes
       case _ => left.rowBytes + right.rowBytes
     }
-    val own = rough.seconds(how.kind, l, left.estimate.high, r, right.estimate.high, rows, rows)
+    val own =
+      rough.seconds(how.kind, l, left.estimate.upperBound, r, right.estimate.upperBound, rows, rows)
     JoinTree.Joined(
       left,
       right,

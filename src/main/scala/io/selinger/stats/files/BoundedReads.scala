@@ -12,7 +12,7 @@ import java.util.concurrent.{
 }
 
 /**
- * Reads many things in parallel, none twice at a time, and waits for them no longer than it is told.
+ * Reads many things in parallel, each only once at a time, and waits for them until a deadline.
  *
  * Threads live for one call. A read that outlasts its time is not interrupted, since interrupting a
  * file system client can break it for others; it ends by itself, and what it puts into a cache

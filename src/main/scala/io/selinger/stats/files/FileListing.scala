@@ -53,16 +53,16 @@ object FileListing {
 }
 
 /**
- * Listings that were looked through before. Of a million files that takes a second, and each query
- * on the relation would ask again, and so would each adaptive re-plan.
+ * A cache of listings. Listing a million files takes a second, and each query on the relation would
+ * do it again, and so would each adaptive re-plan.
  */
 private[stats] object FileListings {
 
   /** @param filters on partitions, with columns by name */
   private final case class Part(filters: Seq[Expression], most: Int)
 
-  // Of each index the files that it listed then, and what parts of it came to.
-  private final class Known(val files: WeakReference[AnyRef]) {
+  // The files that an index had then, and the listings of parts of them.
+  private final class CachedListings(val files: WeakReference[AnyRef]) {
     val parts: Cache[Part, FileListing] =
       CacheBuilder.newBuilder().maximumSize(partsOfOne).build()
   }
@@ -70,23 +70,23 @@ private[stats] object FileListings {
   private val partsOfOne = 8L
 
   // Weak: a listing ends with its index, which lives as long as tables and data frames.
-  private val known: Cache[PartitioningAwareFileIndex, Known] =
+  private val known: Cache[PartitioningAwareFileIndex, CachedListings] =
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build()
 
-  /** `look` once for as long as the index is not refreshed. */
-  def of(index: PartitioningAwareFileIndex, filters: Seq[Expression], most: Int)(
-      look: => FileListing
+  /** The result of `list`, which runs once for as long as the index is not refreshed. */
+  def cached(index: PartitioningAwareFileIndex, filters: Seq[Expression], most: Int)(
+      list: => FileListing
   ): FileListing = {
-    // Before looking: files that are refreshed meanwhile count as others.
+    // Before listing: files that are refreshed meanwhile count as others.
     val files = Listing.of(index)
     val found = Option(known.getIfPresent(index)).filter(_.files.get eq files).getOrElse {
-      val fresh = new Known(new WeakReference(files))
+      val fresh = new CachedListings(new WeakReference(files))
       known.put(index, fresh)
       fresh
     }
     val part = Part(filters.map(byName), most)
     Option(found.parts.getIfPresent(part)).getOrElse {
-      val listing = look
+      val listing = list
       found.parts.put(part, listing)
       listing
     }

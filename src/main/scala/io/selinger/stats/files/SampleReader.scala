@@ -40,7 +40,7 @@ object SampledChunk {
   private val mostValueBytes = 512L
 
   def of(values: Array[Any], neighbours: Array[Any], covered: Long): SampledChunk = {
-    val (all, pairs) = (SampledValues.of(values), SampledValues.of(neighbours))
+    val (all, pairs) = (SampledValues.compact(values), SampledValues.compact(neighbours))
     SampledChunk(all, pairs, covered, all.bytes + pairs.bytes)
   }
 

@@ -16,7 +16,7 @@ sealed abstract class SampledValues extends scala.collection.immutable.AbstractS
 object SampledValues {
 
   /** Numbers without an object for each, equal texts with one for all. */
-  def of(values: Array[Any]): SampledValues =
+  def compact(values: Array[Any]): SampledValues =
     values.find(_ != null).flatMap(encodingOf).flatMap(numbers(values, _)).getOrElse(
       shared(values)
     )

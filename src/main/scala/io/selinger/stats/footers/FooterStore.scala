@@ -52,7 +52,7 @@ object FooterStore {
   // Row groups whose distinct values are looked up; these files and groups are spread evenly.
   private val countedGroups = 8
 
-  // Of more columns than these no query asks in earnest.
+  // No query really needs the distinct values of more columns.
   private val countedColumns = 2000
 
   /** One row group of a file, and one of its columns. */
@@ -66,7 +66,7 @@ object FooterStore {
    *
    * @param counted row groups whose distinct values are looked up
    */
-  private final case class Known(
+  private final case class MergedFooters(
       statistics: RelationStatistics,
       read: Int,
       counted: Seq[(FileStatus, Seq[Int])]
@@ -83,9 +83,9 @@ object FooterStore {
     val footers: Cache[FileVersion, FileFooter] =
       cache(0.6)(f => 300 + 140 * f.columns.size + 8 * f.groups.size)
     val counts: Cache[ChunkKey, ChunkCount] = cache(0.2)(_ => 350)
-    val relations: Cache[String, Known] =
+    val relations: Cache[String, MergedFooters] =
       cache(0.2)(known => 4000 + 160 * known.statistics.columns.size)
-    val partial: Cache[String, Option[Known]] =
+    val partial: Cache[String, Option[MergedFooters]] =
       CacheBuilder.newBuilder().maximumSize(100).expireAfterWrite(Duration.ofMinutes(1)).build()
     val attempts: Cache[String, Integer] = CacheBuilder.newBuilder().maximumSize(1000).build()
     // A file that cannot be read is not tried again at each query, but later, for it may recover.
@@ -141,7 +141,7 @@ object FooterStore {
       limits: FooterLimits,
       deadline: Long,
       caches: Caches
-  ): Option[Known] = {
+  ): Option[MergedFooters] = {
     val fresh = readFooters(reader, listing.chosen, hadoop, limits, deadline, caches)
     // Not from the cache alone: it may be too small for what has just been read.
     val read = listing.chosen.flatMap { file =>
@@ -151,17 +151,22 @@ object FooterStore {
     val files = read.map { case (file, footer) => FooterMerge.File(file.getLen, Some(footer)) }
     val known = FooterMerge.merge(files, listing.files, listing.bytes).map { merged =>
       val groups = read.map { case (file, footer) => file -> footer.groups }
-      Known(merged.copy(groups = RowGroups.spread(groups)), read.size, chosenGroups(groups))
+      MergedFooters(merged.copy(groups = RowGroups.spread(groups)), read.size, chosenGroups(groups))
     }
     keep(listing, known, read.size, caches)
     known
   }
 
   /**
-   * A partial answer is not kept, since the next query finds more in the caches; but for a while it
-   * is if no more can be hoped for: files are damaged, storage hangs, or footers outgrow the cache.
+   * A partial answer is not kept, since the next query finds more in the caches. It is kept for a minute
+   * where asking again would not help: files are damaged, storage hangs, or footers outgrow the cache.
    */
-  private def keep(listing: FileListing, known: Option[Known], read: Int, caches: Caches): Unit = {
+  private def keep(
+      listing: FileListing,
+      known: Option[MergedFooters],
+      read: Int,
+      caches: Caches
+  ): Unit = {
     val id = listing.fingerprint
     if (read == listing.chosen.size) known.foreach(caches.relations.put(id, _))
     else if (caches.maxBytes > 0) {
@@ -241,7 +246,7 @@ object FooterStore {
   /** Distinct counts of these columns, as far as they arrive in time. */
   private def countsOf(
       reader: FooterReader,
-      relation: Known,
+      relation: MergedFooters,
       columns: Set[String],
       hadoop: => Configuration,
       limits: FooterLimits,

@@ -26,7 +26,7 @@ object ScaleStatistics {
   private val unique = 0.9
   // A reference fills so much of the range of the key that it refers to.
   private val coverage = 0.9
-  // Keys of fewer values are no domain that others could be told to refer to.
+  // With fewer values, a key is not recognized as what other columns refer to.
   private val leastReferred = 100.0
   // As few rows for each value are one thing of several rows, in as many rows at least.
   private val fewRows = 20.0
@@ -212,14 +212,14 @@ object ScaleStatistics {
 
   /** The shares and values stay, but of rows that nobody has seen. */
   private def derived(column: PortableColumn): PortableColumn = {
-    def of(number: Option[Quantity]) =
+    def asDerived(number: Option[Quantity]) =
       number.map(PortableRelation.derived(_, 1.0))
     column.copy(
-      nullFraction = of(column.nullFraction),
-      min = of(column.min),
-      max = of(column.max),
-      distinct = of(column.distinct),
-      averageBytes = of(column.averageBytes)
+      nullFraction = asDerived(column.nullFraction),
+      min = asDerived(column.min),
+      max = asDerived(column.max),
+      distinct = asDerived(column.distinct),
+      averageBytes = asDerived(column.averageBytes)
     )
   }
 }

@@ -231,15 +231,15 @@ object StatisticsFile {
   }
 
   private def columnOf(json: JsonNode, kind: DataType, column: String): PortableColumn = {
-    def of(field: String, least: Double, most: Double) =
+    def quantityOf(field: String, least: Double, most: Double) =
       quantity(json, field, column)(least, most)
     val everything = Double.PositiveInfinity
     val found = PortableColumn(
-      of("nullFraction", 0, 1),
-      of("min", -everything, everything),
-      of("max", -everything, everything),
-      of("distinct", 0, Double.MaxValue),
-      of("averageBytes", 0, Double.MaxValue),
+      quantityOf("nullFraction", 0, 1),
+      quantityOf("min", -everything, everything),
+      quantityOf("max", -everything, everything),
+      quantityOf("distinct", 0, Double.MaxValue),
+      quantityOf("averageBytes", 0, Double.MaxValue),
       elements(json, "frequent", column, required = false).flatMap(frequentOf(_, kind, column)),
       quantilesOf(elements(json, "quantiles", column, required = false), column)
     )
@@ -256,15 +256,15 @@ object StatisticsFile {
 
   private def quantilesOf(list: Seq[JsonNode], column: String): Option[Quantiles] = {
     val points = list.map { point =>
-      def of(field: String, least: Double, most: Double) =
+      def numberOf(field: String, least: Double, most: Double) =
         number(point.path(field), s"\"$field\" of a quantile of $column", least, most)
           .getOrElse(wrong(s"a quantile of $column has no \"$field\""))
       val everywhere = Double.PositiveInfinity
-      (of("at", -everywhere, everywhere), of("below", 0, 1), of("upTo", 0, 1))
+      (numberOf("at", -everywhere, everywhere), numberOf("below", 0, 1), numberOf("upTo", 0, 1))
     }
     if (points.isEmpty) None
     else
-      Quantiles.of(points).orElse(
+      Quantiles.fromPoints(points).orElse(
         wrong(s"the quantiles of $column do not rise, or are more than ${Quantiles.most}")
       )
   }

@@ -96,7 +96,7 @@ object OrcSamples extends SampleReader {
     private def column(request: ChunkRequest): Option[Column] = {
       val name = FooterReader.columnName(request.column.name)
       children.filter(child => FooterReader.columnName(child._1) == name) match {
-        // Hive's early files have no names, and columns are told by their places.
+        // Hive's early files have no names, and columns are identified by their positions.
         case Seq((found, kind))
             if !found.startsWith("_col") && supports(kind) &&
               sees(kind, request.column.dataType) =>

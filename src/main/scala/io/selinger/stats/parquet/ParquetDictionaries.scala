@@ -41,7 +41,7 @@ object ParquetDictionaries extends DistinctReader {
       requests: Seq[DistinctRequest],
       deadline: Long
   )(answer: (Int, String, ChunkCount) => Unit): Unit = {
-    val blocks = ParsedFooters.of(file, hadoop).getBlocks.asScala.toIndexedSeq
+    val blocks = ParsedFooters.read(file, hadoop).getBlocks.asScala.toIndexedSeq
     val stream = HadoopInputFile.fromStatus(file, hadoop).newStream()
     val local = file.getPath.getFileSystem(hadoop).getScheme == "file"
     try

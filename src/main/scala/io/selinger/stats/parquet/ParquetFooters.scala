@@ -26,7 +26,7 @@ import scala.jdk.CollectionConverters._
 object ParquetFooters extends FooterReader {
 
   override def read(file: FileStatus, hadoop: Configuration): FileFooter = {
-    val groups = ParsedFooters.of(file, hadoop).getBlocks.asScala.toSeq
+    val groups = ParsedFooters.read(file, hadoop).getBlocks.asScala.toSeq
     val chunks = groups.flatMap(_.getColumns.asScala)
     val columns = chunks
       .groupBy(chunk => FooterReader.columnName(chunk.getPath.toArray.head))

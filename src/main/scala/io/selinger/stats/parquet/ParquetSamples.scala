@@ -42,7 +42,7 @@ object ParquetSamples extends SampleReader {
   )(answer: (ChunkRequest, Option[SampledChunk]) => Unit): Unit = {
     val options = HadoopReadOptions.builder(hadoop, file.getPath).build()
     val input = HadoopInputFile.fromStatus(file, hadoop)
-    val footer = ParsedFooters.of(file, hadoop)
+    val footer = ParsedFooters.read(file, hadoop)
     // That a file has vanished is no fault of its columns, and the footer may be an earlier one.
     input.newStream().close()
     val settings = new Configuration(hadoop)
@@ -128,7 +128,7 @@ object ParquetSamples extends SampleReader {
       val chunk = block.getColumns.asScala.find(_.getPath.toArray.sameElements(leaf.getPath))
       val indexed = block.getColumns.asScala.forall(_.getOffsetIndexReference != null)
       if (block.getRowCount > request.window && indexed) {
-        val chosen = Blocks.of(block.getRowCount, request)
+        val chosen = Blocks.choose(block.getRowCount, request)
         val ranges = chosen.ranges
         Option.when(chunk.forall(pagesBytes(_, ranges, block.getRowCount) <= mostChunkBytes)) {
           values(
@@ -230,7 +230,7 @@ object ParquetSamples extends SampleReader {
   }
 
   private object Blocks {
-    def of(rows: Long, request: ChunkRequest): Blocks = {
+    def choose(rows: Long, request: ChunkRequest): Blocks = {
       val wanted = math.max(blocks, request.rows / (blockRows / 8))
       val places = SampleReader.places(wanted, (rows + blockRows - 1) / blockRows, request.index)
       Blocks(rows, places.map(_.toInt))

@@ -30,7 +30,7 @@ private[stats] object ParsedFooters {
   private def chunks(footer: ParquetMetadata): Int =
     1 + footer.getBlocks.asScala.iterator.map(_.getColumns.size).sum
 
-  def of(file: FileStatus, hadoop: Configuration): ParquetMetadata = {
+  def read(file: FileStatus, hadoop: Configuration): ParquetMetadata = {
     val version = FileVersion.of(file)
     Option(recent.getIfPresent(version)).getOrElse {
       val options = HadoopReadOptions.builder(hadoop, file.getPath).build()

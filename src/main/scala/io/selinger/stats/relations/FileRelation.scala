@@ -52,10 +52,10 @@ final case class FileRelation(
     case _ => index.rootPaths.headOption.map(_.getName).getOrElse("no files")
   }
 
-  /** By what the relation is known again, however it is read. */
+  /** The paths that identify the relation, however it is read. */
   def roots: Seq[Path] = plan match {
-    case LogicalRelation(_, _, table, _, _) => Roots.of(index.rootPaths, table, hadoop)
-    case _ => Roots.of(index.rootPaths, None, hadoop)
+    case LogicalRelation(_, _, table, _, _) => RootPaths.qualified(index.rootPaths, table, hadoop)
+    case _ => RootPaths.qualified(index.rootPaths, None, hadoop)
   }
 
   private val partitionColumns: AttributeSet = {
@@ -83,7 +83,7 @@ final case class FileRelation(
    */
   def listing(filters: Seq[Expression], most: Int): FileListing = {
     val all = pushedFilters ++ filters
-    FileListings.of(index, all, most) {
+    FileListings.cached(index, all, most) {
       val partitions = index.listFiles(all, Nil)
       FileListing
         .of(partitions.view.flatMap(_.files.iterator.map(_.fileStatus)), most)
@@ -107,7 +107,7 @@ final case class FileRelation(
       partitionSchema.fields.toSeq.zipWithIndex.map { case (field, i) =>
         val values = partitions.map(_.values.get(i, field.dataType))
         val known = values.filter(_ != null)
-        val axis = known.flatMap(NumericAxis.of(_, field.dataType))
+        val axis = known.flatMap(NumericAxis.place(_, field.dataType))
         val nullBytes = values.zip(bytes).collect { case (null, size) => size }.sum
         FooterReader.columnName(field.name) -> ColumnStatistics(
           nullFraction = Option.when(total > 0)(nullBytes / total),

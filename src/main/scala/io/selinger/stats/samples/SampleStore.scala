@@ -186,7 +186,7 @@ object SampleStore {
     def result = ColumnFacts(
       sample.columns(i).summary,
       sample.columns(i).alike,
-      HashedColumn.of(sample.columns(i), kind)
+      HashedColumn.hash(sample.columns(i), kind)
     )
     if (!answer.complete) result
     else {

@@ -1,91 +1,10 @@
 package io.selinger.stats.samples
 
 import com.google.common.cache.{Cache, CacheBuilder}
-import io.selinger.stats.{ColumnSample, RelationSample}
-import io.selinger.stats.samples.SampledKeys.Meeting
+import io.selinger.stats.RelationSample
 import java.util.concurrent.ConcurrentHashMap
-import org.apache.spark.sql.types._
-import org.apache.spark.unsafe.types.UTF8String
+import org.apache.spark.sql.types.DataType
 import scala.util.hashing.byteswap64
-
-/**
- * Sampled values of a column as hashes of 32 bits, four bytes a value: among two samples of 10,000
- * rows with no common value, one pair in forty joins would be taken for equal.
- *
- * @param kind values of one kind are equal if and only if their hashes are, up to collisions
- * @param hashes by the row's place in the sample, nulls as zero
- * @param nulls places of the rows without a value
- * @param neighbours hashes of values in pairs of rows next to each other
- */
-final case class HashedColumn(
-    kind: DataType,
-    hashes: Array[Int],
-    nulls: java.util.BitSet,
-    neighbours: Array[Int]
-) {
-
-  /**
-   * Rows with a value, ascending by its hash. Whatever predicates leave of a sample is in this order
-   * without being sorted.
-   */
-  lazy val order: Array[Int] = {
-    // A sort of whole numbers with the row in their lower half.
-    val sorted = new Array[Long](hashes.length - nulls.cardinality)
-    var (row, next) = (0, 0)
-    while (row < hashes.length) {
-      if (!nulls.get(row)) {
-        sorted(next) = (hashes(row).toLong << 32) | row.toLong
-        next += 1
-      }
-      row += 1
-    }
-    java.util.Arrays.sort(sorted)
-    sorted.map(_.toInt)
-  }
-
-  /** Driver memory, in bytes. */
-  def bytes: Long = 200L + 4L * (2 * hashes.length + neighbours.length) + nulls.size / 8
-}
-
-object HashedColumn {
-
-  /** `None` where equal values may have different hashes. */
-  def of(column: ColumnSample, kind: DataType): Option[HashedColumn] = Option.when(isKey(kind)) {
-    val values = column.chunks.iterator.flatten.toArray
-    val absent = new java.util.BitSet(values.length)
-    values.indices.foreach(row => if (values(row) == null) absent.set(row))
-    HashedColumn(
-      widened(kind),
-      values.map(hashOf),
-      absent,
-      column.neighbours.iterator.map(hashOf).toArray
-    )
-  }
-
-  // Floating-point keys have several zeros and not-a-numbers, and are rare; collated texts are
-  // equal without being the same.
-  private def isKey(kind: DataType): Boolean = kind match {
-    case StringType | ByteType | ShortType | IntegerType | LongType | BooleanType => true
-    case DateType | TimestampType | TimestampNTZType | _: DecimalType => true
-    case _ => false
-  }
-
-  /** Whole numbers of all widths are one kind, for Spark widens them to compare them. */
-  private def widened(kind: DataType): DataType = kind match {
-    case ByteType | ShortType | IntegerType => LongType
-    case other => other
-  }
-
-  private def hashOf(value: Any): Int = value match {
-    case null => 0
-    case text: UTF8String => text.hashCode
-    case number: Byte => hashOf(number.toLong)
-    case number: Short => hashOf(number.toLong)
-    case number: Int => hashOf(number.toLong)
-    case number: Long => (byteswap64(number) >>> 32).toInt
-    case other => other.hashCode
-  }
-}
 
 /**
  * Columns of those sampled rows of a relation that predicates have left, row by row: what two
@@ -95,13 +14,13 @@ object HashedColumn {
  * @param places of the rows within their sample; a relation is compared with itself between rows
  *   of even and of odd places, since a sampled row is no evidence of another one like it
  * @param columns of the whole sample, by the column's place
- * @param ordered columns whose rows are in some order: two samples of such columns meet, or do not,
- *   by chance of where they were taken
+ * @param ordered columns whose rows are in some order: whether two samples of such columns have equal
+ *   values depends on where they were taken
  * @param complete whether these are all rows of the relation
- * @param all those of all rows of the sample, where predicates have left only some of them
+ * @param unfiltered those of all rows of the sample, where predicates have left only some of them
  * @param groups row groups that the sample is from
- * @param filled those of them that predicates have left rows of
- * @param covered rows that it was spread over
+ * @param filled row groups of which predicates have left some rows
+ * @param covered rows of the relation that the sample was spread over
  */
 final class SampledKeys private (
     val source: String,
@@ -109,14 +28,14 @@ final class SampledKeys private (
     columns: Map[Int, HashedColumn],
     ordered: Set[Int],
     val complete: Boolean,
-    all: Option[SampledKeys],
+    unfiltered: Option[SampledKeys],
     val groups: Int,
     val filled: Int,
     val covered: Long
 ) {
 
   /** The same of all rows of the sample, whatever predicates have left of them. */
-  def whole: SampledKeys = all.getOrElse(this)
+  def whole: SampledKeys = unfiltered.getOrElse(this)
 
   val rows: Int = places.length
 
@@ -125,17 +44,17 @@ final class SampledKeys private (
    * each of them, since any may be the last that keeps it.
    */
   def bytes: Long = 500L + 4L * rows + columns.size * (300L + 16L * rows) +
-    all.fold(columns.valuesIterator.map(_.bytes).sum)(_.bytes)
+    unfiltered.fold(columns.valuesIterator.map(_.bytes).sum)(_.bytes)
 
   def has(column: Int): Boolean = columns.contains(column)
 
   def kindOf(column: Int): Option[DataType] = columns.get(column).map(_.kind)
 
-  /** Whether rows with equal values can be looked for in the sample of another relation. */
-  def canMeet(column: Int): Boolean = complete || !ordered(column)
+  /** Whether joining this column with the sample of another relation says something of the join. */
+  def canJoin(column: Int): Boolean = complete || !ordered(column)
 
   /**
-   * Those of some rows of the sample.
+   * The keys of some rows of the sample.
    *
    * @param rows their places, ascending
    * @param filled row groups that they are from
@@ -158,21 +77,23 @@ final class SampledKeys private (
   private val dependencies = new ConcurrentHashMap[(Int, Int), Boolean]()
 
   /**
-   * Whether rows with the same value in `column` have the same value in `other`, as all lines of an
-   * order have one customer; `false` where the sample has too few rows to tell.
+   * A functional dependency: whether rows with the same value in `column` have the same value in
+   * `other`, as all lines of an order have one customer. `false` where the sample has too few rows to
+   * tell.
    */
   def determines(column: Int, other: Int): Boolean =
     dependencies.computeIfAbsent(
       (column, other),
-      _ => agree(column, other) || neighboursAgree(column, other)
+      _ => sampledRowsAgree(column, other) || neighboursAgree(column, other)
     )
 
   /**
-   * Share of rows whose value is not that of the row before, a null counting as a value: there are no
-   * more values than runs of equal ones. `None` where too few rows were sampled with the next one.
+   * Runs of equal values, as a share of the rows: how many rows have another value than the row before,
+   * where a null counts as a value. A column has no more distinct values than runs. `None` where too few
+   * rows were sampled together with the next one.
    */
-  def changing(column: Int): Option[Double] =
-    changes.computeIfAbsent(
+  def runShare(column: Int): Option[Double] =
+    runShares.computeIfAbsent(
       column,
       _ =>
         columns.get(column).map(_.neighbours).filter(_.length >= 2 * SampledKeys.leastPairs).map {
@@ -182,12 +103,12 @@ final class SampledKeys private (
         }
     )
 
-  private val changes = new ConcurrentHashMap[Int, Option[Double]]()
+  private val runShares = new ConcurrentHashMap[Int, Option[Double]]()
 
   /** Of a large relation no order is sampled twice, but its lines may lie side by side. */
   private def neighboursAgree(column: Int, other: Int): Boolean =
-    (for (one <- columns.get(column); another <- columns.get(other)) yield {
-      val (keys, values) = (one.neighbours, another.neighbours)
+    (for (key <- columns.get(column); value <- columns.get(other)) yield {
+      val (keys, values) = (key.neighbours, value.neighbours)
       var (pairs, alike, same, agreeing, i) = (0, 0, 0, 0, 0)
       while (i < keys.length) {
         val complete =
@@ -208,7 +129,7 @@ final class SampledKeys private (
       }
     }).getOrElse(false)
 
-  private def agree(column: Int, other: Int): Boolean = {
+  private def sampledRowsAgree(column: Int, other: Int): Boolean = {
     val (sorted, keys) = (byKey(column), columns(column).hashes)
     val values = columns(other).hashes
     var (pairs, agreeing, i) = (0, 0, 1)
@@ -221,7 +142,7 @@ final class SampledKeys private (
       i += 1
     }
     pairs >= SampledKeys.leastNeighbours && {
-      val chance = repeats(other)
+      val chance = equalByChance(other)
       val beyond = (agreeing.toDouble / pairs - chance) / (1.0 - chance)
       chance < 0.99 && beyond >= SampledKeys.leastAgreement
     }
@@ -232,17 +153,17 @@ final class SampledKeys private (
   /** Places in the sample of rows with a value, ascending by its hash. */
   private def byKey(column: Int): Array[Int] = sortedRows.computeIfAbsent(
     column,
-    _ => if (all.isEmpty) columns(column).order else columns(column).order.filter(left.get)
+    _ => if (unfiltered.isEmpty) columns(column).order else columns(column).order.filter(kept.get)
   )
 
-  private lazy val left: java.util.BitSet = {
+  private lazy val kept: java.util.BitSet = {
     val found = new java.util.BitSet()
     places.foreach(found.set)
     found
   }
 
   /** Chance that two rows have the same value, or both have none. */
-  private def repeats(column: Int): Double = {
+  private def equalByChance(column: Int): Double = {
     val found = counts(Seq(column))
     val missing = (rows - found.sorted.length).toDouble / rows
     missing * missing + found.squares / rows / rows
@@ -283,20 +204,21 @@ final class SampledKeys private (
   }
 
   // Queries that join two relations ask for the same numbers, as long as both are kept.
-  private val meetings: Cache[SampledKeys, ConcurrentHashMap[(Seq[Int], Seq[Int]), Meeting]] =
+  private val pairsWith: Cache[SampledKeys, ConcurrentHashMap[(Seq[Int], Seq[Int]), EqualPairs]] =
     CacheBuilder.newBuilder().weakKeys().build()
 
-  /** How often the values in `columns` are those in `others` of a row of `other`. */
-  def meeting(columns: Seq[Int], other: SampledKeys, others: Seq[Int]): Meeting =
-    meetings
+  /** How many rows have the values in `columns` that a row of `other` has in `otherColumns`. */
+  def equalPairs(
+      columns: Seq[Int],
+      other: SampledKeys,
+      otherColumns: Seq[Int]
+  ): EqualPairs =
+    pairsWith
       .get(other, () => new ConcurrentHashMap())
-      .computeIfAbsent((columns, others), _ => SampledKeys.compare(this, columns, other, others))
-}
-
-/** One of the columns. */
-final case class SampledKey(rows: SampledKeys, column: Int) {
-  def kind: Option[DataType] = rows.kindOf(column)
-  def canMeet: Boolean = rows.canMeet(column)
+      .computeIfAbsent(
+        (columns, otherColumns),
+        _ => EqualPairs.count(this, columns, other, otherColumns)
+      )
 }
 
 object SampledKeys {
@@ -311,11 +233,11 @@ object SampledKeys {
   private val leastAgreement = 0.9
 
   /**
-   * All rows of a sample.
+   * The keys of all rows of a sample.
    *
    * @param columns those that can be compared, by their places
    */
-  def of(
+  def wholeSample(
       source: String,
       sample: RelationSample,
       columns: Map[Int, HashedColumn],
@@ -332,118 +254,4 @@ object SampledKeys {
     sample.sizes.count(_ > 0),
     sample.covered
   )
-
-  /**
-   * Pairs of equal keys among two samples.
-   *
-   * @param pairs found
-   * @param possible pairs of rows that were compared
-   * @param variance of `pairs`, were the rows sampled anew
-   */
-  final case class Meeting(pairs: Double, possible: Double, variance: Double)
-
-  private def compare(
-      left: SampledKeys,
-      leftColumns: Seq[Int],
-      right: SampledKeys,
-      rightColumns: Seq[Int]
-  ): Meeting = {
-    val (ours, theirs) = (left.counts(leftColumns), right.counts(rightColumns))
-    val halved = left.source == right.source && !(left.complete && right.complete)
-    var (pairs, variance) = (0.0, 0.0)
-    KeyCounts.common(ours, theirs) { (a, b) =>
-      val more =
-        if (halved) a.even.toDouble * b.odd + a.odd.toDouble * b.even
-        else a.all.toDouble * b.all
-      pairs += more
-      variance += more * ((if (left.complete) 0 else b.all) + (if (right.complete) 0 else a.all))
-    }
-    val possible =
-      if (halved)
-        ours.total.even.toDouble * theirs.total.odd + ours.total.odd.toDouble * theirs.total.even
-      else ours.total.all.toDouble * theirs.total.all
-    Meeting(pairs, possible, variance)
-  }
-}
-
-/** Occurrences in the two halves of a sample. */
-final case class Occurrences(even: Int, odd: Int) {
-  def all: Int = even + odd
-}
-
-/**
- * How often each key occurs.
- *
- * @param sorted hashes, those of equal keys together, whose lowest bit says which half they are from
- */
-final case class KeyCounts(sorted: Array[Long]) {
-
-  lazy val total: Occurrences = occurrences(0, sorted.length)
-
-  /** Occurrences in a part of the hashes. */
-  private[stats] def occurrences(from: Int, until: Int): Occurrences = {
-    var (i, odd) = (from, 0)
-    while (i < until) {
-      odd += (sorted(i) & 1L).toInt
-      i += 1
-    }
-    Occurrences(until - from - odd, odd)
-  }
-
-  /** Where the key that begins at `from` ends. */
-  private[stats] def end(from: Int): Int = {
-    val key = sorted(from) >> 1
-    var i = from + 1
-    while (i < sorted.length && sorted(i) >> 1 == key) i += 1
-    i
-  }
-
-  /** Distinct keys, and those of them that occur once. */
-  lazy val distinct: (Int, Int) = {
-    val counts = sizes
-    (counts.length, counts.count(_ == 1))
-  }
-
-  /** Rows of each key. */
-  private def sizes: Array[Int] = {
-    val found = Array.newBuilder[Int]
-    var i = 0
-    while (i < sorted.length) {
-      val next = end(i)
-      found += next - i
-      i = next
-    }
-    found.result()
-  }
-
-  /** The sum of their squares: pairs of equal keys, each row with itself among them. */
-  lazy val squares: Double = sizes.map(rows => rows.toDouble * rows).sum
-
-  /** Rows of the most frequent key, of that and the next one, and so on. */
-  private lazy val mostFrequent: Array[Int] = {
-    val counts = sizes
-    java.util.Arrays.sort(counts)
-    counts.reverse.scanLeft(0)(_ + _).tail
-  }
-
-  /** Rows that so many keys have at most. */
-  def ofMostFrequent(keys: Double): Double =
-    if (mostFrequent.isEmpty || keys < 1.0) 0.0
-    else mostFrequent(math.min(mostFrequent.length.toDouble, keys).toInt - 1).toDouble
-}
-
-object KeyCounts {
-
-  /** Calls `found` with the occurrences of each key that both have. */
-  def common(left: KeyCounts, right: KeyCounts)(found: (Occurrences, Occurrences) => Unit): Unit = {
-    var (i, j) = (0, 0)
-    while (i < left.sorted.length && j < right.sorted.length) {
-      val (ours, theirs) = (left.sorted(i) >> 1, right.sorted(j) >> 1)
-      val (nextOurs, nextTheirs) =
-        (if (ours <= theirs) left.end(i) else i, if (theirs <= ours) right.end(j) else j)
-      if (ours == theirs) found(left.occurrences(i, nextOurs), right.occurrences(j, nextTheirs))
-      i = nextOurs
-      j = nextTheirs
-    }
-  }
 }

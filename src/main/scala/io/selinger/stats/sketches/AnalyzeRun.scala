@@ -194,7 +194,7 @@ private[selinger] object AnalyzeRun {
       // Few files: some row groups of each.
       val groups = files.indices.flatMap { i =>
         try
-          ParsedFooters.of(files(i), hadoop).getBlocks.asScala.toSeq.map { block =>
+          ParsedFooters.read(files(i), hadoop).getBlocks.asScala.toSeq.map { block =>
             val middle = block.getStartingPos + block.getCompressedSize / 2
             (i, middle, block.getCompressedSize.toDouble / math.max(1L, files(i).getLen))
           }

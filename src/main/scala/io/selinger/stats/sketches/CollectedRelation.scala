@@ -39,7 +39,7 @@ private[stats] final class CollectedRelation(
     else
       SketchStore.kept[MergedColumn](ColumnKey(id, name, kind), cacheMaxBytes) {
         val parts = read(name, kind)
-        Option.when(parts.nonEmpty)(MergedColumn.of(parts.map(_._2), files.size))
+        Option.when(parts.nonEmpty)(MergedColumn.merge(parts.map(_._2), files.size))
       } { case known: MergedColumn => known }
 
   /** Whether anything was collected of this column of other files, or of other versions of these. */

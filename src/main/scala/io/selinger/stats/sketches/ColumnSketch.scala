@@ -21,7 +21,7 @@ final case class FrequentCounts(counts: Seq[(Any, Long)], rest: Long)
 object FrequentCounts {
 
   /** From what a sketch has kept: items with bounds of how often each occurred. */
-  def of(items: Seq[(Any, Long, Long)]): FrequentCounts = {
+  def fromBounds(items: Seq[(Any, Long, Long)]): FrequentCounts = {
     val sure = items.collect { case (item, least, _) if least > 0 => (item, least) }
     val sorted = ColumnSketch.sortedCounts(sure)
     val kept = sorted.take(ColumnSketch.mostFrequent)
@@ -160,7 +160,7 @@ object ColumnSketch {
       val places = sketch.getQuantiles(ranks, INCLUSIVE).distinct.sorted
       val below = sketch.getRanks(places, EXCLUSIVE)
       val upTo = sketch.getRanks(places, INCLUSIVE)
-      Quantiles.of(places.toSeq.lazyZip(below.toSeq).lazyZip(upTo.toSeq).toSeq)
+      Quantiles.fromPoints(places.toSeq.lazyZip(below.toSeq).lazyZip(upTo.toSeq).toSeq)
     }
 
   /** Counts add up; of a value that a part does not name it has `rest` at most. */

@@ -200,7 +200,7 @@ private[stats] object ColumnSketcher {
 
   def isShort(decimal: DecimalType): Boolean = decimal.precision <= Decimal.MAX_LONG_DIGITS
 
-  def of(kind: DataType, sizes: SketchSizes): ColumnSketcher = kind match {
+  def forType(kind: DataType, sizes: SketchSizes): ColumnSketcher = kind match {
     case BooleanType =>
       new IntegerSketcher(sizes) {
         override protected def keyAt(v: ColumnVector, i: Int): Long = if (v.getBoolean(i)) 1 else 0

@@ -93,8 +93,9 @@ private[sketches] abstract class IntegerSketcher(sizes: SketchSizes)
     Option.when(low <= high)((place(low), place(high)))
 
   override protected def frequent: FrequentCounts =
-    FrequentCounts.of(counts.getFrequentItems(0L, ErrorType.NO_FALSE_NEGATIVES).toSeq.map { row =>
-      (valueOf(row.getItem): Any, row.getLowerBound, row.getUpperBound)
+    FrequentCounts.fromBounds(counts.getFrequentItems(0L, ErrorType.NO_FALSE_NEGATIVES).toSeq.map {
+      row =>
+        (valueOf(row.getItem): Any, row.getLowerBound, row.getUpperBound)
     })
 }
 

@@ -60,7 +60,7 @@ private[stats] object MergedColumn {
   private val mostFrequent = 20
 
   /** @param files of the scan */
-  def of(parts: Seq[ColumnSketch], files: Int): MergedColumn =
+  def merge(parts: Seq[ColumnSketch], files: Int): MergedColumn =
     MergedColumn(
       parts.size,
       parts.size == files && parts.forall(_.share >= 0.999),

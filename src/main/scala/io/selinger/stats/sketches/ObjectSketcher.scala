@@ -37,14 +37,14 @@ private[sketches] abstract class ObjectSketcher(kind: DataType, sizes: SketchSiz
   override protected def weigh(id: Int, count: Long): Unit = {
     val value = values(id)
     total += count * width(value)
-    NumericAxis.of(value, kind).foreach { place =>
+    NumericAxis.place(value, kind).foreach { place =>
       val times = drawn(count)
       if (times > 0) kll.update(place, times)
     }
     if (width(value) <= longest) counts.update(ColumnSketch.keyOf(value), count)
   }
 
-  private def see(value: Any): Unit = NumericAxis.of(value, kind).foreach { place =>
+  private def see(value: Any): Unit = NumericAxis.place(value, kind).foreach { place =>
     low = math.min(low, place)
     high = math.max(high, place)
   }
@@ -63,7 +63,7 @@ private[sketches] abstract class ObjectSketcher(kind: DataType, sizes: SketchSiz
         }
         if (next == 0) {
           next = stride
-          NumericAxis.of(value, kind).foreach(place => kll.update(place))
+          NumericAxis.place(value, kind).foreach(place => kll.update(place))
           if (width(value) <= longest)
             counts.update(ColumnSketch.keyOf(owned(value)), stride.toLong)
         }
@@ -80,8 +80,9 @@ private[sketches] abstract class ObjectSketcher(kind: DataType, sizes: SketchSiz
   override protected def bytes: Option[Long] = Some(total)
 
   override protected def frequent: FrequentCounts =
-    FrequentCounts.of(counts.getFrequentItems(0L, ErrorType.NO_FALSE_NEGATIVES).toSeq.map { row =>
-      (plain(row.getItem), row.getLowerBound, row.getUpperBound)
+    FrequentCounts.fromBounds(counts.getFrequentItems(0L, ErrorType.NO_FALSE_NEGATIVES).toSeq.map {
+      row =>
+        (plain(row.getItem), row.getLowerBound, row.getUpperBound)
     })
 
   private def plain(item: Any): Any = item match {

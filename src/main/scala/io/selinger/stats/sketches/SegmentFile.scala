@@ -61,8 +61,8 @@ private[sketches] final case class Segment(
  *
  * The header names the relation, all versions of files, and for each column its type, the files that
  * have an entry, and where its section lies, with a CRC32. A reader fetches the header and the
- * sections that it needs. A reader meets files of other programs, damaged ones, and ones of other
- * versions with an [[IOException]] that says so.
+ * sections that it needs. Reading a damaged file, or one of another program or version, raises an
+ * [[IOException]] that says so.
  */
 private[sketches] object SegmentFile {
 

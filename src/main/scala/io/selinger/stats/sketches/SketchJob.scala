@@ -107,7 +107,7 @@ private[sketches] object SketchJob {
       "spark.sql.codegen.wholeStage" -> "true",
       "spark.sql.codegen.maxFields" -> columnsAtOnce.toString,
       "spark.sql.columnVector.offheap.enabled" -> "false",
-      // What cannot be read is told by file, and must not pass for an empty one.
+      // Files that cannot be read are reported by name, and must not count as empty.
       "spark.sql.files.ignoreMissingFiles" -> "false",
       "spark.sql.files.ignoreCorruptFiles" -> "false"
     ).foreach { case (key, value) => made.conf.set(key, value) }
@@ -123,7 +123,7 @@ private[sketches] object SketchJob {
       sizes: SketchSizes
   ): PartResult =
     try {
-      val sketchers = columns.map(column => ColumnSketcher.of(column.dataType, sizes))
+      val sketchers = columns.map(column => ColumnSketcher.forType(column.dataType, sizes))
       val rows = new Reservoir(part.sampleRows, part.seed)
       val samples = columns.map(_ => new SampledColumn(part.sampleRows))
       val file = PartitionedFile(

@@ -72,7 +72,7 @@ private[stats] object Collected {
 /**
  * Where collected statistics are kept: below the location a folder for each relation, in it one
  * immutable file for each run, under a name that nobody else chooses. A file is written under
- * another name and renamed when it is complete, so readers meet whole files, and those of all
+ * another name and renamed when it is complete, so readers find complete files, those of all
  * writers; entries of one file version say the same, whoever wrote them. What cannot be read is
  * left out with a warning.
  */

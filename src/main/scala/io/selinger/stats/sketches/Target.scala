@@ -1,7 +1,7 @@
 package io.selinger.stats.sketches
 
 import io.selinger.stats.files.FooterReader
-import io.selinger.stats.relations.Roots
+import io.selinger.stats.relations.RootPaths
 import java.io.FileNotFoundException
 import org.apache.hadoop.fs.{FileStatus, FileSystem, LocatedFileStatus, Path, RemoteIterator}
 import org.apache.spark.sql.AnalysisException
@@ -27,7 +27,7 @@ import scala.util.Try
  * A relation that statistics can be collected of: Parquet or ORC files.
  *
  * @param name for people
- * @param roots folders or files that it consists of; by these it is known again
+ * @param roots folders or files that it consists of, which identify it
  * @param schema of the files, without partition columns
  * @param partitions partition columns
  */
@@ -146,7 +146,7 @@ private[sketches] object Target {
     val names = fs.partitionSchema.fieldNames.map(FooterReader.columnName).toSet
     Target(
       text,
-      Roots.of(fs.location.rootPaths, table, session.sessionState.newHadoopConf()),
+      RootPaths.qualified(fs.location.rootPaths, table, session.sessionState.newHadoopConf()),
       fs.fileFormat,
       fs.options,
       StructType(fs.dataSchema.filterNot(f => names(FooterReader.columnName(f.name)))),

@@ -1,0 +1,8 @@
+package io.selinger
+
+/**
+ * How many rows a plan returns, and what its columns hold: the numbers themselves, columns that are
+ * computed from others, widths of rows. The rooms estimate predicates, then joins, then plans; each uses
+ * only those before it.
+ */
+package object estimate

@@ -1,0 +1,7 @@
+package io.selinger.estimate
+
+/**
+ * Estimates of whole plans: every operator, from leaves upwards. The only room that asks for statistics of
+ * relations, and the one that decisions ask.
+ */
+package object plans

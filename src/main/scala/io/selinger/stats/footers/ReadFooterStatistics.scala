@@ -1,0 +1,117 @@
+package io.selinger.stats.footers
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  Guard,
+  Hook,
+  NodeText,
+  Origin,
+  Outcome,
+  PlanningPass,
+  Reason,
+  RuleDescription,
+  RuleKind
+}
+import io.selinger.stats.{ColumnStatistics, DistinctValues, RelationStatistics}
+import io.selinger.stats.files.FooterReader
+import io.selinger.stats.relations.{FileRelation, KeyColumns}
+import org.apache.spark.sql.catalyst.expressions.Expression
+
+/** Statistics of file scans from their footers: the rule `readFooterStatistics`. */
+object ReadFooterStatistics
+    extends RuleDescription(
+      "readFooterStatistics",
+      RuleKind.Statistics,
+      "Reads row counts, null counts, value ranges and column sizes from the footers of Parquet " +
+        "and ORC files."
+    ) {
+
+  override def hooks: Seq[Hook] =
+    Seq(Hook.OnDemand("Only relations whose size decides something are worth reading."))
+
+  override def reasons: Seq[Reason] =
+    Seq(Reason.FootersRead, Reason.FootersSampled, Reason.FootersUnavailable)
+
+  override def example: String = "SELECT * FROM sales JOIN items ON sales.item = items.id"
+
+  /**
+   * Statistics of the files that `relation` reads once the partition filters among `predicates` are
+   * applied; `None` where the rule is off or no footer could be read.
+   */
+  def read(relation: FileRelation, predicates: Seq[Expression]): Option[RelationStatistics] =
+    Guard.value[Option[RelationStatistics]](this, SelingerConf.switches, None) {
+      val bounds = limits
+      val listing = relation.listing(relation.partitionFilters(predicates), bounds.maxFiles)
+      val columns = asked(relation, predicates)
+      val answer =
+        FooterStore.statistics(relation.reader, listing, columns, relation.hadoop, bounds)
+      record(relation, answer)
+      answer.statistics.map { statistics =>
+        statistics.copy(columns = withDistinct(relation, statistics) ++ listing.partitions)
+      }
+    }
+
+  /** Columns whose distinct values matter: those that the plan joins, groups by or filters on. */
+  private def asked(relation: FileRelation, predicates: Seq[Expression]): Set[String] = {
+    val mentioned = KeyColumns.mentioned ++ predicates.flatMap(_.references).map(_.exprId)
+    relation.plan.output.iterator
+      .filter(column => mentioned(column.exprId))
+      .map(column => FooterReader.columnName(column.name))
+      .toSet
+  }
+
+  /** The columns that a query can ask for, with the distinct values that follow from all parts. */
+  private def withDistinct(
+      relation: FileRelation,
+      statistics: RelationStatistics
+  ): Map[String, ColumnStatistics] =
+    relation.plan.output.flatMap { column =>
+      val name = FooterReader.columnName(column.name)
+      statistics.columns.get(name).map { known =>
+        val rows = statistics.rows.value * (1.0 - known.nullFraction.getOrElse(0.0))
+        val chunks = statistics.dictionaries.getOrElse(name, Nil)
+        name -> known.copy(distinct = DistinctValues.estimate(column.dataType, rows, known, chunks))
+      }
+    }.toMap
+
+  private def limits = FooterLimits(
+    SelingerConf.FOOTER_MAX_FILES.value.min(Int.MaxValue.toLong).toInt,
+    // All relations of a plan share its budget.
+    math.min(SelingerConf.FOOTER_BUDGET_MS.value, remainingMs),
+    SelingerConf.FOOTER_THREADS.value.min(64L).toInt,
+    SelingerConf.FOOTER_CACHE_MAX_BYTES.value
+  )
+
+  private def remainingMs: Long =
+    math.max(0L, SelingerConf.PLANNING_BUDGET_MS.value - PlanningPass.current.usedMs.toLong)
+
+  private def record(relation: FileRelation, answer: FooterAnswer): Unit = {
+    val reason = answer.statistics match {
+      case None => Reason.FootersUnavailable
+      case Some(_) if answer.filesRead < answer.files => Reason.FootersSampled
+      case Some(_) => Reason.FootersRead
+    }
+    val rows = answer.statistics.map(s => Evidence("rows", s.rows.value, "rows", s.rows.origin))
+    PlanningPass.current.inform(
+      relation.plan,
+      Decision(
+        rule = id,
+        node = NodeText.shorten(s"Scan ${relation.name}"),
+        key = NodeText.key(relation.plan),
+        outcome = Outcome.Informed,
+        reason = reason,
+        evidence = rows.toSeq ++ Seq(
+          Evidence("footers", answer.filesRead.toDouble, "files", Origin.Exact),
+          Evidence("files", answer.files.toDouble, "files", Origin.Exact),
+          Evidence("time", answer.ms, "ms", Origin.Measured)
+        ),
+        setting =
+          if (reason == Reason.FootersRead) None
+          else if (answer.files > limits.maxFiles) Some(SelingerConf.FOOTER_MAX_FILES.key)
+          else Some(SelingerConf.FOOTER_BUDGET_MS.key)
+      )
+    )
+  }
+}

@@ -87,7 +87,7 @@ class TransferSuite extends AnyFunSuite with SharedSession {
     "SELECT * FROM facts f LEFT JOIN dims d ON f.big = d.big AND d.flag WHERE f.day > '1999-12-25'",
     "SELECT f.k, count(*) FROM facts f, dims d, dupes u WHERE f.k = d.k AND d.k = u.k GROUP BY f.k",
     "SELECT * FROM facts WHERE k IN (SELECT k FROM dims WHERE s = 'ä') AND amount > 5",
-    "SELECT * FROM facts f JOIN spans s ON f.k BETWEEN s.low AND s.upperBound",
+    "SELECT * FROM facts f JOIN spans s ON f.k BETWEEN s.low AND s.high",
     "SELECT * FROM facts a JOIN facts b ON a.id = b.id JOIN nothing n ON a.k = n.k"
   )
 

@@ -5,8 +5,8 @@ import org.apache.spark.sql.catalyst.expressions.ExprId
 
 /**
  * Where the values of a column come from. Keys of two tables are equal as often as in the whole
- * relations, not as in what filters have left of them: a tenth of the customers and a tenth of the orders
- * share a tenth of either, not all.
+ * relations, not as in what filters have left of them: a tenth of the customers and a tenth of the
+ * orders share a tenth of either, not all.
  *
  * @param values distinct values of the column in its relation, where known
  * @param rows of the relation
@@ -67,7 +67,7 @@ object Domain {
 
 /**
  * Values that a semi join keeps: those of a column in just these rows. Spark repeats `key IN (…)` for
- * every column that is equal to the key, with the same subquery column in each: they are recognized by
- * it. A subquery with other predicates has other numbers of rows or values.
+ * every column that is equal to the key, with the same subquery column in each: that identifies
+ * them. A subquery with other predicates has other numbers of rows or values.
  */
 final case class SemiJoinReduction(column: ExprId, rows: Double, values: Option[Double])

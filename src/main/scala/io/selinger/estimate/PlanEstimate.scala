@@ -10,10 +10,11 @@ import org.apache.spark.sql.types.NumericType
  *
  * @param rows the expected number, for comparing costs
  * @param upperBound the upper confidence bound of the rows, for decisions that lose if there are more.
- *   Where a sample tells, the rows exceed it once in a thousand times (99.9 %, one-sided, see
- *   [[io.selinger.stats.SampledShare.upperBound]]); where rows were counted, it is their count; where neither
- *   tells, a predicate keeps everything and a join returns the product of its sides. Each filter and join
- *   contributes its own bound: no confidence is claimed for a whole plan
+ *   Where a sample tells, rows exceed it once in a thousand times (99.9 %, one-sided: see
+ *   [[io.selinger.stats.SampledShare.upperBound]]). Rows that were counted are their own bound; rows of
+ *   a relation that are only extrapolated, or known from Spark, count twice. Where nothing tells, a
+ *   predicate keeps everything and a join returns the product of its sides. Each operator contributes
+ *   its own bound: no confidence is claimed for a whole plan
  * @param bound a number that cannot be exceeded, for decisions that must not go wrong; at least
  *   `upperBound`
  * @param columns statistics of output columns, where known
@@ -23,13 +24,13 @@ import org.apache.spark.sql.types.NumericType
  * @param domains of columns that come from a relation: see [[Domain]]
  * @param sourceRows rows of each relation (by [[Domain.relation]]) that are left, each counted once
  *   however often joins repeat it
- * @param nullSupplied of columns on the null-supplied side of an outer join, the expected share of rows
- *   in which the join has made them null
+ * @param nullSupplied of columns on the null-supplied side of an outer join, the expected share of
+ *   rows in which the join has made them null
  * @param determinants functional dependencies: for a relation (by [[Domain.relation]]) of which a join
  *   finds at most one row by its key, the columns that the key is compared with. They determine all
  *   columns of that relation
- * @param fanOut the upper bound of how often a row of a relation occurs here: see [[KeyDegrees]].
- *   Nothing is known of relations that it does not name
+ * @param fanOut the upper bound of how often a row of a relation occurs here: see
+ *   [[joins.KeyDegrees]]. Nothing is known of relations that it does not name
  * @param extremes columns with the least or the largest value that a group has in a column of that
  *   name
  */

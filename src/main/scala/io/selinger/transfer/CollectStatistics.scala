@@ -41,7 +41,7 @@ object CollectStatistics {
     SQLConf.withExistingConf(settings(session))(collectLeaf(leaf, named.getOrElse(found)))
   }
 
-  /** With all partitions of a catalog's table, which Spark lists only when a query chooses among them. */
+  /** With all partitions of a catalog's table: Spark lists them when a query chooses among them. */
   private def listed(leaf: LeafNode): LeafNode = leaf match {
     case relation @ LogicalRelation(fs: HadoopFsRelation, _, _, _, _) =>
       fs.location match {

@@ -7,8 +7,8 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 
 /**
  * The upper bound of a join's rows, from how often keys occur in samples: the maximum degree of keys, as
- * pessimistic estimators use [1], but with a confidence (99.9 %) in the place of a proof. Without it, the
- * upper bound of a join is the product of its sides.
+ * pessimistic estimators use [1], but with a confidence (99.9 %) in the place of a proof. Without it,
+ * the upper bound of a join is the product of its sides.
  *
  * A set of keys has hardly more rows than the most frequent keys of the sample. Where no key
  * occurs twice in the sample of a whole relation, its rows have hardly any others of their key. Where a
@@ -38,7 +38,7 @@ private[estimate] final class KeyDegrees(
     Seq(
       partnersOfLeft.map(_ * left.upperBound),
       partnersOfRight.map(_ * right.upperBound),
-      // The rows of as many keys of one side as the other has rows, each joined with all rows of its key.
+      // As many keys of one side as the other has rows, each joined with all rows of its key.
       for (partners <- partnersOfRight; rows <- rowsOfKeys(rights, right, left.upperBound))
         yield rows * partners,
       for (partners <- partnersOfLeft; rows <- rowsOfKeys(lefts, left, right.upperBound))
@@ -88,8 +88,9 @@ private[estimate] object KeyDegrees {
     }
 
   /**
-   * Rows that have the key of an average row, where the sample of the whole relation has each key once.
-   * Sampled rows lie apart, so that only their neighbours tell whether rows of one key lie side by side.
+   * Rows that have the key of an average row, where the sample of the whole relation has each key
+   * once. Sampled rows lie apart, so that only their neighbours tell whether rows of one key lie side
+   * by side.
    */
   private def rowsOfUniqueKey(keys: Seq[Expression], side: PlanEstimate): Option[Double] =
     least(keys, side) { (columns, often) =>

@@ -93,9 +93,9 @@ private[estimate] object SampledJoin {
     }
   }
 
-  // So many times fewer pairs than expected cannot be due to sampling: if five pairs are expected of rows
-  // from all over their relations, none is found in one sample of a hundred. Neighbouring rows are in a
-  // sample together or not at all, so twice as many are asked of samples from parts of a relation.
+  // So many times fewer pairs than expected are not due to sampling: if five pairs are expected of
+  // rows from all over their relations, none is found in one sample of a hundred. Neighbouring rows are
+  // in a sample together or not at all, so samples from parts of a relation must differ twice as much.
   private val leastOfRows = 5.0
   private val leastOfPlaces = 10.0
 

@@ -158,8 +158,9 @@ object FooterStore {
   }
 
   /**
-   * A partial answer is not kept, since the next query finds more in the caches. It is kept for a minute
-   * where asking again would not help: files are damaged, storage hangs, or footers outgrow the cache.
+   * A partial answer is not kept, since the next query finds more in the caches. It is kept for a
+   * minute where asking again would not help: files are damaged, storage hangs, or footers outgrow the
+   * cache.
    */
   private def keep(
       listing: FileListing,

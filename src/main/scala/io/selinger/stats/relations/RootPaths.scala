@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable
 /** A relation is identified by its file paths, whatever name leads to them. */
 private[stats] object RootPaths {
 
-  /** The location of a table rather than its files, since Spark lists only those partitions of it that a query reads. */
+  /** A table's own location, since Spark lists only those partitions of it that a query reads. */
   def qualified(
       paths: Seq[Path],
       table: Option[CatalogTable],

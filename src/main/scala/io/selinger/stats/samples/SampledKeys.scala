@@ -88,9 +88,9 @@ final class SampledKeys private (
     )
 
   /**
-   * Runs of equal values, as a share of the rows: how many rows have another value than the row before,
-   * where a null counts as a value. A column has no more distinct values than runs. `None` where too few
-   * rows were sampled together with the next one.
+   * Runs of equal values, as a share of the rows: how many rows have another value than the row
+   * before, where a null counts as a value. A column has no more distinct values than runs. `None`
+   * where too few rows were sampled together with the next one.
    */
   def runShare(column: Int): Option[Double] =
     runShares.computeIfAbsent(

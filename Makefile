@@ -30,8 +30,13 @@ ANALYZED ?=
 PUBLISH ?=
 PUBLISHING = $(if $(PUBLISH),--publish)
 
+# Settings of the fuzzer: make fuzz N=10000 SEED=7, make fuzz SEED=7 CASE=123
+N ?= 1000
+SEED ?= 1
+CASE ?=
+
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel demo test test-scala test-python lint format docs docs-benchmarks bench bench-operators bench-footers bench-plancost bench-analyze bench-estimates bench-planning clean
+.PHONY: help setup jar jars wheel demo test test-scala test-python fuzz lint format docs docs-benchmarks bench bench-operators bench-footers bench-plancost bench-analyze bench-estimates bench-planning clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -83,21 +88,26 @@ test-scala: $(VENV)/.ready $(SBT_READY)
 PYTEST = $(PY) -m pytest -q -c python/pyproject.toml --rootdir=.
 
 test-python: $(JAR) $(VENV)/.ready
-	$(PYTEST) tests/python --ignore=tests/python/test_tpcds.py --ignore=tests/python/test_scale.py
+	$(PYTEST) tests/python $(addprefix --ignore=tests/python/,test_tpcds.py test_scale.py test_fuzz.py)
 	# In a JVM of its own: near-equal plans are told apart by the ids of columns, which others use up.
 	$(PYTEST) tests/python/test_scale.py
+	# With settings of its own: memory, and errors that are not logged.
+	$(PYTEST) tests/python/test_fuzz.py
 	$(PYTEST) tests/python/test_tpcds.py
 	SELINGER_TEST_CONNECT=1 $(PYTEST) tests/python/spark
 
+fuzz: $(JAR) $(VENV)/.ready ## run random queries against stock Spark and DuckDB: N, SEED, CASE
+	$(PY) -m tests.fuzz --queries $(N) --seed $(SEED) $(if $(CASE),--case $(CASE))
+
 lint: $(VENV)/.ready $(SBT_READY) ## check format, lint and types of Scala and Python
 	SPARK=$(SPARK) $(SBT) scalafmtCheckAll scalafmtSbtCheck Test/compile
-	$(VENV)/bin/ruff check --config python/pyproject.toml python benchmarks tests/python
-	$(VENV)/bin/ruff format --check --config python/pyproject.toml python benchmarks tests/python
-	$(VENV)/bin/mypy --config-file python/pyproject.toml python/selinger benchmarks tests/python
+	$(VENV)/bin/ruff check --config python/pyproject.toml python benchmarks tests/fuzz tests/python
+	$(VENV)/bin/ruff format --check --config python/pyproject.toml python benchmarks tests/fuzz tests/python
+	$(VENV)/bin/mypy --config-file python/pyproject.toml python/selinger benchmarks tests/fuzz tests/python
 
 format: $(VENV)/.ready $(SBT_READY) ## format Scala and Python
 	SPARK=$(SPARK) $(SBT) scalafmtAll scalafmtSbt
-	$(VENV)/bin/ruff format --config python/pyproject.toml python benchmarks tests/python
+	$(VENV)/bin/ruff format --config python/pyproject.toml python benchmarks tests/fuzz tests/python
 
 docs: docs-benchmarks $(VENV)/.ready $(SBT_READY) ## write the generated documentation
 	SELINGER_WRITE_DOCS=1 SPARK=$(SPARK) $(SBT) "testOnly io.selinger.docs.*"

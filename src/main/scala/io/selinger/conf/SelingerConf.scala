@@ -347,6 +347,16 @@ object SelingerConf {
     "bytes"
   )
 
+  // ---- tests --------------------------------------------------------------------------------
+
+  /** No setting of `all`, which users see: nobody but a test wants wrong estimates. */
+  val DISTORTION: ConfEntry[Long] = ConfEntry.amount(
+    key("test.distortion"),
+    0L,
+    "Seed of random factors that estimates are multiplied by, so that a test shows that no " +
+      "estimate changes an answer; 0: none."
+  )
+
   /** Every setting but the switches of rules, in the order of the documentation. */
   val all: Seq[Setting[_]] = Seq(
     MODE,

@@ -56,6 +56,21 @@ class LeafStatisticsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("a distorted estimate is wrong, the same each time, and keeps what is certain") {
+    Tables.register(spark)
+    def facts = estimate(spark.table("facts")).get
+    val right = facts
+    def distorted(seed: Int) = withConf(SelingerConf.DISTORTION.key -> seed.toString)(facts)
+    val found = (1 to 20).map(distorted)
+    assert(found.map(_.rows.value).distinct.size == 20)
+    assert(found.exists(_.rows.value < 300) && found.exists(_.rows.value > 30000))
+    assert(found.forall(e => e.bound.exists(_ >= 3000) && e.upperBound >= e.rows.value))
+    assert(found.forall(_.domains.values.map(_.unique) == right.domains.values.map(_.unique)))
+    assert(distorted(1).rows == found.head.rows)
+    withConf(SelingerConf.DISTORTION.key -> "7")(assertExact(spark.table("nothing"), 0))
+    assert(facts.rows == right.rows)
+  }
+
   test("small files are asked first, for which large ones might leave no time") {
     Tables.register(spark)
     val texts =

@@ -36,12 +36,14 @@ object LeafStatistics {
   def estimate(
       leaf: LeafNode,
       predicates: Seq[Expression]
-  ): Option[(PlanEstimate, Seq[Expression])] =
-    UseImportedStatistics.forLeaf(leaf) match {
+  ): Option[(PlanEstimate, Seq[Expression])] = {
+    val known = UseImportedStatistics.forLeaf(leaf) match {
       // There are no rows to try predicates on: formulas estimate them all.
       case Some(imported) => Some((relationEstimate(leaf, imported), Nil))
       case None => ofData(leaf, predicates)
     }
+    known.map { case (estimate, applied) => (DistortedEstimate.of(leaf, estimate), applied) }
+  }
 
   private def ofData(
       leaf: LeafNode,

@@ -1,0 +1,782 @@
+"""Random queries over given tables; their answers do not depend on the order of rows.
+
+What would depend on it is not generated: LIMIT and row numbers only by all columns, sums of
+floating-point numbers only where they are exact, sums of decimals only where they have room.
+An upper bound of rows is kept for each relation, and what may grow too large is not joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TypeVar
+
+from tests.fuzz import data
+from tests.fuzz.sqltypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    SqlType,
+    Value,
+    decimal,
+)
+from tests.fuzz.tree import (
+    Agg,
+    Col,
+    Cte,
+    Derived,
+    Exists,
+    Expr,
+    InQuery,
+    Item,
+    Join,
+    KeySet,
+    Lit,
+    Logic,
+    Named,
+    Op,
+    OrderKey,
+    Over,
+    Query,
+    Relation,
+    Scalar,
+    Select,
+    SetOp,
+    Top,
+    With,
+    true,
+)
+
+_A = TypeVar("_A")
+
+#: Rows that a relation may have, and pairs that a join without a key may look at.
+MOST_ROWS = 12_000
+MOST_PAIRS = 150_000
+
+_COMPARISONS = ["=", "<>", "<", "<=", ">", ">="]
+_ROW_FRAMES = [
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+    "ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING",
+    "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+    "ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING",
+]
+_PEER_FRAMES = ["", "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A column in sight: `most` bounds the rows that share a value of it."""
+
+    alias: str
+    name: str
+    type: SqlType
+    tame: bool
+    most: float
+    samples: tuple[Value, ...]
+
+    @property
+    def col(self) -> Col:
+        """The column as an expression."""
+        return Col(self.type, self.alias, self.name)
+
+
+@dataclass
+class Source:
+    """A relation with the columns that can be read of it, and a bound of its rows."""
+
+    relation: Relation
+    columns: list[Known]
+    rows: float
+
+
+@dataclass
+class Result:
+    """A query with its columns, whose alias is not known yet, and a bound of its rows."""
+
+    query: Query
+    columns: list[Known]
+    rows: float
+
+
+class Grammar:
+    """Makes random queries over some tables."""
+
+    def __init__(self, rng: Random, tables: Sequence[data.Table]) -> None:
+        self.rng = rng
+        self.risky = rng.random() < 0.2
+        self.aliases = 0
+        self.names = 0
+        self.tables = [self._known_table(table) for table in tables]
+        self.ctes: list[tuple[str, list[Known], float]] = []
+
+    # ---- small choices ---------------------------------------------------------------------
+
+    def chance(self, share: float) -> bool:
+        """Be true in this share of calls."""
+        return self.rng.random() < share
+
+    def one(self, choices: Sequence[_A]) -> _A:
+        """Choose one."""
+        return self.rng.choice(choices)
+
+    def some(self, choices: Sequence[_A], least: int, most: int) -> list[_A]:
+        """Choose several different ones."""
+        count = min(len(choices), self.rng.randint(least, most))
+        return self.rng.sample(list(choices), count)
+
+    def _known_table(self, table: data.Table) -> tuple[str, list[Known], float]:
+        columns = [
+            Known(
+                "",
+                column.name,
+                column.type,
+                column.tame,
+                table.most_alike[i],
+                tuple(data.samples(table, i, self.rng)),
+            )
+            for i, column in enumerate(table.columns)
+        ]
+        return table.name, columns, len(table.rows)
+
+    def _alias(self, prefix: str) -> str:
+        self.aliases += 1
+        return f"{prefix}{self.aliases}"
+
+    def _name(self) -> str:
+        self.names += 1
+        return f"c{self.names}"
+
+    # ---- whole queries ---------------------------------------------------------------------
+
+    def query(self) -> Query:
+        """Make a query."""
+        ctes = []
+        if self.chance(0.22):
+            for _ in range(self.one([1, 1, 2])):
+                result = self.rows_of(2, [], None)
+                name = self._alias("q")
+                ctes.append(Cte(name, result.query))
+                self.ctes.append((name, result.columns, result.rows))
+        result = self.rows_of(3, [], None, outermost=True)
+        body = result.query
+        if self.chance(0.25) and all(column.tame for column in result.columns):
+            body = self._top(result, limited=self.chance(0.6)).query
+        return With(ctes, body)
+
+    def _top(self, result: Result, limited: bool) -> Result:
+        """Order by all columns, so that rows which tie are the same."""
+        keys = [
+            OrderKey(Col(c.type, "o", c.name), self.chance(0.4), self.chance(0.5))
+            for c in self.some(result.columns, len(result.columns), len(result.columns))
+        ]
+        limit = self.rng.randint(0, 15) if limited else None
+        rows = result.rows if limit is None else min(limit, result.rows)
+        return Result(Top(result.query, keys, limit), result.columns, rows)
+
+    def rows_of(
+        self,
+        depth: int,
+        outer: Sequence[Known],
+        want: list[SqlType] | None,
+        outermost: bool = False,
+    ) -> Result:
+        """Make a query that may read `outer`, of columns of the types wanted, if any are."""
+        roll = self.rng.random()
+        if depth > 1 and roll < 0.1:
+            return self._set_operation(depth - 1, want)
+        source = self._source(depth, most=4 if depth > 2 else 1)
+        where = self._conditions(source, depth)
+        if want is None and roll < 0.48:
+            return self._grouped(source, where, depth, outermost)
+        if want is None and roll < 0.60:
+            return self._windowed(source, where, outermost)
+        result = self._plain(source, where, want, depth)
+        if depth > 1 and not outermost and self.chance(0.08):
+            return self._top(result, limited=True)
+        return result
+
+    def _set_operation(self, depth: int, want: list[SqlType] | None) -> Result:
+        left = self.rows_of(depth, [], want)
+        types = [column.type for column in left.columns]
+        right = self.rows_of(depth, [], types)
+        kind = self.one(["UNION", "UNION ALL", "UNION ALL", "INTERSECT", "EXCEPT"])
+        if kind in ("INTERSECT", "EXCEPT") and self.chance(0.4):
+            kind += " ALL"
+        rows = left.rows + right.rows if kind.startswith("UNION") else left.rows
+        columns = [
+            replace(a, tame=a.tame and b.tame, most=a.most + b.most)
+            for a, b in zip(left.columns, right.columns, strict=True)
+        ]
+        return Result(SetOp(kind, left.query, right.query), columns, rows)
+
+    def _plain(
+        self, source: Source, where: list[Expr], want: list[SqlType] | None, depth: int
+    ) -> Result:
+        items, columns = [], []
+        wanted: Sequence[SqlType | None] = want or [None] * self.rng.randint(1, 5)
+        for kind in wanted:
+            expr, tame, column = self._output(source.columns, kind, depth)
+            name = self._name()
+            items.append(Item(expr, name))
+            most = column.most if column else source.rows
+            known = column.samples if column else ()
+            columns.append(Known("", name, expr.type, tame, most, known))
+        distinct = self.chance(0.2)
+        if distinct and len(columns) == 1:
+            columns = [replace(columns[0], most=1)]
+        query = Select(items, source.relation, where, distinct, hint=self._hint(source))
+        return Result(query, columns, source.rows)
+
+    def _output(
+        self, columns: Sequence[Known], kind: SqlType | None, depth: int
+    ) -> tuple[Expr, bool, Known | None]:
+        fitting = [c for c in columns if kind is None or c.type == kind]
+        if fitting and self.chance(0.75):
+            column = self.one(fitting)
+            return column.col, column.tame, column
+        if kind is None and depth > 1 and self.chance(0.1):
+            scalar = self._scalar(columns)
+            if scalar is not None:
+                return scalar, False, None
+        expr, tame = self.value(columns, kind or self.one(columns).type, 2)
+        return expr, tame, None
+
+    def _hint(self, source: Source) -> str:
+        if not self.chance(0.1):
+            return ""
+        aliases = sorted({column.alias for column in source.columns})
+        hints = ["BROADCAST", "MERGE", "SHUFFLE_HASH", "SHUFFLE_REPLICATE_NL"]
+        return ", ".join(f"{self.one(hints)}({alias})" for alias in self.some(aliases, 1, 2))
+
+    # ---- FROM ------------------------------------------------------------------------------
+
+    def _source(self, depth: int, most: int) -> Source:
+        source = self._leaf(depth)
+        for _ in range(self.one([0, 1, 1, 1, 2, 2, 3, 4][: 3 * most - 2])):
+            right = self._leaf(depth)
+            if depth > 2 and self.chance(0.12):
+                # A join on the right side makes a bushy tree.
+                right = self._joined(right, self._leaf(depth), depth) or right
+            source = self._joined(source, right, depth) or source
+        return source
+
+    def _leaf(self, depth: int) -> Source:
+        if self.ctes and self.chance(0.4):
+            return self._named(*self.one(self.ctes))
+        if depth > 1 and self.chance(0.1):
+            result = self.rows_of(depth - 1, [], None)
+            alias = self._alias("v")
+            columns = [replace(column, alias=alias) for column in result.columns]
+            return Source(Derived(result.query, alias), columns, result.rows)
+        return self._named(*self.one(self.tables))
+
+    def _named(self, name: str, columns: list[Known], rows: float) -> Source:
+        alias = self._alias("a")
+        return Source(Named(name, alias), [replace(c, alias=alias) for c in columns], rows)
+
+    def _joined(self, left: Source, right: Source, depth: int) -> Source | None:
+        kind = self.one(
+            ["INNER", "INNER", "INNER", "LEFT", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI"]
+        )
+        for _ in range(4):
+            roll = self.rng.random()
+            if roll < 0.8:
+                joined = self._by_keys(kind, left, right, depth)
+            elif left.rows * right.rows > MOST_PAIRS:
+                continue
+            elif roll < 0.84 and kind == "INNER":
+                joined = self._join("CROSS", left, right, None, right.rows, left.rows)
+            else:
+                condition = self._unkeyed(left, right)
+                joined = self._join(kind, left, right, condition, right.rows, left.rows)
+            if joined is not None and joined.rows <= MOST_ROWS:
+                return joined
+        return None
+
+    def _by_keys(self, kind: str, left: Source, right: Source, depth: int) -> Source | None:
+        pairs = [(a, b) for a in left.columns for b in right.columns if _comparable(a, b)]
+        named = [(a, b) for a, b in pairs if a.name == b.name]
+        if not pairs:
+            return None
+        a, b = self.one(named if named and self.chance(0.85) else pairs)
+        if a.most * b.most * 4 > MOST_ROWS:
+            return None
+        null_safe = self.chance(0.08)
+        conditions = [self._equal(a, b, null_safe)]
+        if self.chance(0.12):
+            conditions.append(self._equal(*self.one(pairs), self.chance(0.1)))
+        if self.chance(0.25):
+            conditions.append(self.condition([*left.columns, *right.columns], 1))
+        # NULLs of both sides meet too when they count as equal.
+        fan_right = right.rows if null_safe else b.most
+        fan_left = left.rows if null_safe else a.most
+        using = ""
+        if a.name == b.name and a.type == b.type and len(conditions) == 1 and not null_safe:
+            names = [c.name for c in left.columns]
+            alone = names.count(a.name) == 1 and isinstance(left.relation, (Named, Derived))
+            using = a.name if alone and kind != "FULL" and self.chance(0.1) else ""
+        joined = self._join(
+            kind, left, right, Logic(BOOLEAN, "AND", conditions), fan_right, fan_left
+        )
+        if using and isinstance(joined.relation, Join):
+            joined.relation.using, joined.relation.on = using, None
+        return joined
+
+    def _join(
+        self,
+        kind: str,
+        left: Source,
+        right: Source,
+        on: Expr | None,
+        fan_right: float,
+        fan_left: float,
+    ) -> Source:
+        """Join, where a row of the left meets at most `fan_right` rows, and the other way."""
+        relation = Join(kind, left.relation, right.relation, on)
+        if not relation.keeps_right:
+            return Source(relation, left.columns, left.rows)
+        matched = min(left.rows * fan_right, right.rows * fan_left)
+        extra = (left.rows if kind in ("LEFT", "FULL") else 0) + (
+            right.rows if kind in ("RIGHT", "FULL") else 0
+        )
+        columns = [replace(c, most=c.most * max(1, fan_right)) for c in left.columns]
+        columns += [replace(c, most=c.most * max(1, fan_left)) for c in right.columns]
+        return Source(relation, columns, matched + extra)
+
+    def _equal(self, a: Known, b: Known, null_safe: bool) -> Expr:
+        portable = a.type == b.type or (a.type.is_integer and b.type.is_integer)
+        if null_safe:
+            duck = "({0} IS NOT DISTINCT FROM {1})"
+            return Op(BOOLEAN, "({0} <=> {1})", [a.col, b.col], portable, duck)
+        return Op(BOOLEAN, "({0} = {1})", [a.col, b.col], portable)
+
+    def _unkeyed(self, left: Source, right: Source) -> Expr:
+        pairs = [(a, b) for a in left.columns for b in right.columns if a.type == b.type]
+        if not pairs:
+            return self.condition([*left.columns, *right.columns], 1)
+        compared: list[Expr] = [
+            Op(BOOLEAN, f"({{0}} {self.one(_COMPARISONS)} {{1}})", [a.col, b.col])
+            for a, b in self.some(pairs, 1, 3)
+        ]
+        return Logic(BOOLEAN, self.one(["AND", "OR"]), compared)
+
+    # ---- WHERE -----------------------------------------------------------------------------
+
+    def _conditions(self, source: Source, depth: int) -> list[Expr]:
+        conditions = [
+            self.condition(source.columns, 2) for _ in range(self.one([0, 0, 0, 1, 1, 2]))
+        ]
+        if depth > 1 and self.chance(0.22):
+            tested = self._subquery_test(source, depth)
+            if self.chance(0.15):
+                tested = Logic(BOOLEAN, "OR", [tested, self.condition(source.columns, 1)])
+            conditions.append(tested)
+        return conditions
+
+    def condition(self, columns: Sequence[Known], depth: int) -> Expr:
+        """Make a condition on some columns."""
+        if depth > 0 and self.chance(0.3):
+            args = [self.condition(columns, depth - 1) for _ in range(2)]
+            return Logic(BOOLEAN, self.one(["AND", "OR", "OR"]), args)
+        if depth > 0 and self.chance(0.08):
+            return Op(BOOLEAN, "(NOT {0})", [self.condition(columns, depth - 1)])
+        column = self.one(columns)
+        forms: list[Callable[[Sequence[Known], Known], Expr | None]] = [
+            self._to_constant,
+            self._to_constant,
+            self._to_constant,
+            self._to_column,
+            self._null_test,
+            self._in_list,
+            self._computed,
+        ]
+        return self.one(forms)(columns, column) or self._to_constant(columns, column)
+
+    def constant(self, column: Known) -> Lit:
+        """Give a value of a column, or one near its values."""
+        if column.samples and self.chance(0.95):
+            return Lit(column.type, self.one(column.samples))
+        return Lit(column.type, None if self.chance(0.3) else _plain_value(column.type))
+
+    def _to_constant(self, _: Sequence[Known], column: Known) -> Expr:
+        if column.type == BOOLEAN:
+            return Op(BOOLEAN, self.one(["{0}", "(NOT {0})", "({0} IS TRUE)"]), [column.col])
+        sign = self.one(["=", "<>", "<>", "<", "<=", "<=", ">", ">=", ">="])
+        return Op(BOOLEAN, f"({{0}} {sign} {{1}})", [column.col, self.constant(column)])
+
+    def _to_column(self, columns: Sequence[Known], column: Known) -> Expr | None:
+        others = [c for c in columns if c.type == column.type and c != column]
+        if not others:
+            return None
+        template = f"({{0}} {self.one(_COMPARISONS)} {{1}})"
+        return Op(BOOLEAN, template, [column.col, self.one(others).col])
+
+    def _null_test(self, _: Sequence[Known], column: Known) -> Expr:
+        return Op(BOOLEAN, f"({{0}} IS {self.one(['', 'NOT '])}NULL)", [column.col])
+
+    def _in_list(self, _: Sequence[Known], column: Known) -> Expr:
+        values = [self.constant(column) for _ in range(self.rng.randint(1, 4))]
+        places = ", ".join(f"{{{i + 1}}}" for i in range(len(values)))
+        word = self.one(["IN", "IN", "NOT IN"])
+        return Op(BOOLEAN, f"({{0}} {word} ({places}))", [column.col, *values])
+
+    def _computed(self, columns: Sequence[Known], column: Known) -> Expr | None:
+        if column.type == STRING:
+            pattern = self.one(["a%", "%b", "%a%", "_", "v1%"])
+            return Op(BOOLEAN, f"({{0}} LIKE '{pattern}')", [column.col])
+        if column.type == DOUBLE and self.chance(0.4):
+            return Op(BOOLEAN, "isnan({0})", [column.col])
+        if self.chance(0.3):
+            low, high = self.constant(column), self.constant(column)
+            return Op(BOOLEAN, "({0} BETWEEN {1} AND {2})", [column.col, low, high])
+        value, _ = self.value(columns, column.type, 1)
+        sign = self.one(_COMPARISONS)
+        return Op(BOOLEAN, f"({{0}} {sign} {{1}})", [value, self.constant(column)])
+
+    # ---- subqueries ------------------------------------------------------------------------
+
+    def _subquery_test(self, source: Source, depth: int) -> Expr:
+        roll = self.rng.random()
+        outer = self.one(source.columns)
+        if roll < 0.35:
+            # Three-valued logic compares each row with each.
+            negated = self.chance(0.4) and source.rows <= 2000
+            result = self._subquery(depth, [outer.type])
+            if self.chance(0.35) and isinstance(result.query, Select):
+                self._correlate(result.query, source.columns, equal=self.chance(0.7))
+            return InQuery(BOOLEAN, outer.col, result.query, negated)
+        if roll < 0.75:
+            result = self._subquery(depth, [outer.type])
+            if isinstance(result.query, Select):
+                self._correlate(result.query, source.columns, equal=source.rows > 400)
+            return Exists(BOOLEAN, result.query, self.chance(0.4))
+        scalar = self._scalar(source.columns)
+        if scalar is None:
+            return self.condition(source.columns, 1)
+        same = [c.col for c in source.columns if c.type == scalar.type]
+        other = self.one(same) if same else Lit(scalar.type, _plain_value(scalar.type))
+        return Op(BOOLEAN, f"({{0}} {self.one(_COMPARISONS)} {{1}})", [other, scalar])
+
+    def _subquery(self, depth: int, want: list[SqlType]) -> Result:
+        source = self._source(min(depth - 1, 2), most=1)
+        where = self._conditions(source, 1)
+        return self._plain(source, where, want, 1)
+
+    def _correlate(self, query: Select, outer: Sequence[Known], equal: bool) -> bool:
+        """Compare a column of the subquery's relation with one of the query around it."""
+        inner = list(self._readable(query.source))
+        pairs = [(a, b) for a in inner for b in outer if a.type == b.type]
+        if not pairs:
+            return False
+        named = [(a, b) for a, b in pairs if a.name == b.name] or pairs
+        sign = "=" if equal or self.chance(0.6) else self.one(_COMPARISONS)
+        a, b = self.one(named)
+        query.where.append(Op(BOOLEAN, f"({{0}} {sign} {{1}})", [a.col, b.col]))
+        if self.chance(0.25):
+            c, d = self.one(pairs)
+            sign = "=" if equal else self.one(_COMPARISONS)
+            query.where.append(Op(BOOLEAN, f"({{0}} {sign} {{1}})", [c.col, d.col]))
+        return True
+
+    def _readable(self, relation: Relation) -> list[Known]:
+        known = {name: columns for name, columns, _ in [*self.tables, *self.ctes]}
+        if isinstance(relation, Named):
+            return [replace(c, alias=relation.alias) for c in known[relation.name]]
+        if isinstance(relation, Join):
+            right = self._readable(relation.right) if relation.keeps_right else []
+            return [*self._readable(relation.left), *right]
+        return []
+
+    def _scalar(self, outer: Sequence[Known]) -> Expr | None:
+        """Make a subquery of one value: an aggregate without groups."""
+        source = self._named(*self.one(self.tables))
+        agg, _ = self._aggregate(source.columns, outermost=False)
+        query = Select([Item(agg, self._name())], source.relation, self._conditions(source, 1))
+        if self.chance(0.65):
+            self._correlate(query, outer, equal=True)
+        return Scalar(agg.type, query)
+
+    # ---- GROUP BY --------------------------------------------------------------------------
+
+    def _grouped(self, source: Source, where: list[Expr], depth: int, outermost: bool) -> Result:
+        keys = self.some(source.columns, 0, 3)
+        items, columns = [], []
+        grouping = (
+            self.one(["ROLLUP", "CUBE", "GROUPING SETS"]) if keys and self.chance(0.2) else ""
+        )
+        sets: list[KeySet] = []
+        if grouping == "GROUPING SETS":
+            sets = [KeySet([c.col for c in self.some(keys, 0, 3)]) for _ in range(2)]
+            sets.append(KeySet([key.col for key in keys]))
+        factor = {"ROLLUP": 4, "CUBE": 8, "GROUPING SETS": 3}.get(grouping, 1)
+        alone = len(keys) == 1 and not grouping
+        for key in keys:
+            name = self._name()
+            items.append(Item(key.col, name))
+            most = 1 if alone else source.rows * factor
+            columns.append(replace(key, alias="", name=name, most=most))
+        for _ in range(self.rng.randint(0 if keys else 1, 3)):
+            agg, tame = self._aggregate(source.columns, outermost)
+            name = self._name()
+            items.append(Item(agg, name))
+            columns.append(Known("", name, agg.type, tame, source.rows * factor, ()))
+        having: list[Expr] = []
+        if keys and self.chance(0.25):
+            agg, _ = self._aggregate(source.columns, outermost=False)
+            limit = Lit(agg.type, _plain_value(agg.type))
+            having.append(Op(BOOLEAN, f"({{0}} {self.one(_COMPARISONS)} {{1}})", [agg, limit]))
+        query = Select(
+            items,
+            source.relation,
+            where,
+            group=[key.col for key in keys],
+            grouping=grouping,
+            sets=sets,
+            having=having,
+            hint=self._hint(source),
+        )
+        rows = source.rows * factor if keys else 1
+        return Result(query, columns, max(1, rows))
+
+    def _aggregate(self, columns: Sequence[Known], outermost: bool) -> tuple[Agg, bool]:
+        """Make an aggregate, and tell whether its sum would be exact again."""
+        agg, tame = self._plain_aggregate(columns, outermost)
+        if self.chance(0.2):
+            agg.filter = self.condition(columns, 1)
+        return agg, tame
+
+    def _plain_aggregate(self, columns: Sequence[Known], outermost: bool) -> tuple[Agg, bool]:
+        column = self.one(columns)
+        roll = self.rng.random()
+        summed = [c for c in columns if c.type.is_numeric and c.tame and _has_room(c.type)]
+        if outermost and self.chance(0.2):
+            # Their values have one sign, so that the order of a sum changes its last bits only.
+            summed += [c for c in columns if c.type == DOUBLE and c.name == "w"]
+        if roll < 0.4 and summed:
+            return self._sum(self.one(summed), columns)
+        if roll < 0.55:
+            return Agg(BIGINT, "count", None), True
+        if roll < 0.75:
+            return Agg(BIGINT, "count", column.col, distinct=self.chance(0.4)), True
+        return Agg(column.type, self.one(["min", "max"]), column.col), column.tame
+
+    def _sum(self, column: Known, columns: Sequence[Known]) -> tuple[Agg, bool]:
+        distinct = self.chance(0.2)
+        if self.chance(0.25) and (column.type.is_integer or column.type == DOUBLE):
+            return Agg(DOUBLE, "avg", column.col, distinct), False
+        arg: Expr = column.col
+        if self.chance(0.15):
+            arg = Op(column.type, "CASE WHEN {0} THEN {1} END", [self.condition(columns, 0), arg])
+        return Agg(_sum_type(column.type), "sum", arg, distinct), column.tame
+
+    # ---- windows ---------------------------------------------------------------------------
+
+    def _windowed(self, source: Source, where: list[Expr], outermost: bool) -> Result:
+        result = self._plain(source, where, None, 1)
+        assert isinstance(result.query, Select)
+        # DISTINCT would see rows before the numbers of their order are known; that is fine.
+        for _ in range(self.rng.randint(1, 2)):
+            over, tame = self._over(source.columns)
+            name = self._name()
+            result.query.items.append(Item(over, name))
+            result.columns.append(Known("", name, over.type, tame, source.rows, ()))
+        return Result(
+            result.query, [replace(c, most=source.rows) for c in result.columns], source.rows
+        )
+
+    def _over(self, columns: Sequence[Known]) -> tuple[Over, bool]:
+        partition: list[Expr] = [c.col for c in self.some(columns, 0, 2)]
+        if self.chance(0.3):
+            by = self._order(self.some(columns, 1, 2))
+            return Over(INT, self.one(["rank", "dense_rank"]), [], partition, by), True
+        total = len(columns) <= 10 and self.chance(0.5)
+        order = self._order(columns) if total else self._order(self.some(columns, 0, 2))
+        if total and self.chance(0.4):
+            return Over(INT, "row_number", [], partition, order, total=True), True
+        frame = self.one(_ROW_FRAMES if total else _PEER_FRAMES)
+        column = self.one(columns)
+        summed = [c for c in columns if c.type.is_numeric and c.tame and _has_room(c.type)]
+        # A sliding frame takes values away again only by adding anew: sums stay exact.
+        if summed and self.chance(0.4):
+            column = self.one(summed)
+            kind = _sum_type(column.type)
+            return Over(kind, "sum", [column.col], partition, order, frame, total), column.tame
+        if self.chance(0.4):
+            args: list[Expr] = [] if self.chance(0.4) else [column.col]
+            return Over(BIGINT, "count", args, partition, order, frame, total), True
+        function = self.one(["min", "max"])
+        over = Over(column.type, function, [column.col], partition, order, frame, total)
+        return over, column.tame
+
+    def _order(self, columns: Sequence[Known]) -> list[OrderKey]:
+        shuffled = self.some(columns, len(columns), len(columns))
+        return [OrderKey(c.col, self.chance(0.4), self.chance(0.5)) for c in shuffled]
+
+    # ---- values ----------------------------------------------------------------------------
+
+    def value(self, columns: Sequence[Known], kind: SqlType, depth: int) -> tuple[Expr, bool]:
+        """Make an expression of a type, and tell whether its sums are exact."""
+        fitting = [c for c in columns if c.type == kind]
+        if depth > 0 and self.chance(0.7):
+            made = self._operation(columns, kind, depth)
+            if made is not None:
+                return made
+        if fitting and self.chance(0.85):
+            column = self.one(fitting)
+            return column.col, column.tame
+        return Lit(kind, _plain_value(kind)), True
+
+    def _operation(
+        self, columns: Sequence[Known], kind: SqlType, depth: int
+    ) -> tuple[Expr, bool] | None:
+        roll = self.rng.random()
+        if roll < 0.2:
+            a, tame_a = self.value(columns, kind, depth - 1)
+            b, tame_b = self.value(columns, kind, depth - 1)
+            args = [self.condition(columns, 0), a, b]
+            return Op(kind, "CASE WHEN {0} THEN {1} ELSE {2} END", args), tame_a and tame_b
+        if roll < 0.35:
+            a, tame_a = self.value(columns, kind, depth - 1)
+            b, tame_b = self.value(columns, kind, depth - 1)
+            return Op(kind, "coalesce({0}, {1})", [a, b]), tame_a and tame_b
+        if kind.is_integer:
+            return self._whole_number(columns, kind, depth)
+        if kind == DOUBLE:
+            return self._double(columns, depth)
+        if kind.kind == "decimal":
+            return self._decimal(columns, kind, depth)
+        return self._other(columns, kind, depth)
+
+    def _whole_number(
+        self, columns: Sequence[Known], kind: SqlType, depth: int
+    ) -> tuple[Expr, bool]:
+        a, tame = self.value(columns, kind, depth - 1)
+        b, tame_b = self.value(columns, kind, depth - 1)
+        # Overflow is an error in ANSI mode, so large values only meet where errors are wanted.
+        if not self.risky and not (tame and tame_b):
+            return a, tame
+        if self.risky and self.chance(0.4):
+            form = self.one(["({0} % {1})", "({0} * {1})", "CAST({0} DIV {1} AS K)"])
+            template = f"CAST({form.replace('AS K', f'AS {kind}')} AS {kind})"
+            return Op(kind, template, [a, b], portable=False), False
+        texts = [c for c in columns if c.type == STRING]
+        if texts and kind == INT and self.chance(0.3):
+            if self.risky and self.chance(0.5):
+                return Op(INT, "CAST({0} AS INT)", [self.one(texts).col], portable=False), False
+            return Op(INT, "CAST(length({0}) AS INT)", [self.one(texts).col]), True
+        days = [c for c in columns if c.type == DATE]
+        if days and kind == INT and self.chance(0.3):
+            return Op(INT, "CAST(year({0}) AS INT)", [self.one(days).col]), True
+        sign = self.one(["+", "-"])
+        return Op(
+            kind, f"CAST(({{0}} {sign} {{1}}) AS {str(kind).upper()})", [a, b]
+        ), tame and tame_b
+
+    def _double(self, columns: Sequence[Known], depth: int) -> tuple[Expr, bool]:
+        a, tame_a = self.value(columns, DOUBLE, depth - 1)
+        b, tame_b = self.value(columns, DOUBLE, depth - 1)
+        if self.risky and self.chance(0.4):
+            return Op(DOUBLE, "({0} / {1})", [a, b], portable=False), False
+        whole = [c for c in columns if c.type.is_integer]
+        if whole and self.chance(0.3):
+            column = self.one(whole)
+            return Op(DOUBLE, "CAST({0} AS DOUBLE)", [column.col]), column.tame
+        if self.chance(0.2):
+            return Op(DOUBLE, "({0} * {1})", [a, b]), False
+        return Op(DOUBLE, f"({{0}} {self.one(['+', '-'])} {{1}})", [a, b]), tame_a and tame_b
+
+    def _decimal(
+        self, columns: Sequence[Known], kind: SqlType, depth: int
+    ) -> tuple[Expr, bool] | None:
+        others = [c for c in columns if c.type.kind == "decimal" or c.type.is_integer]
+        if not others:
+            return None
+        a, b = self.one(others), self.one(others)
+        signs = ["+", "-", "*"] + (["/"] if self.risky else [])
+        inner = Op(kind, f"({{0}} {self.one(signs)} {{1}})", [a.col, b.col], portable=False)
+        # An error in ANSI mode, NULL otherwise, if it does not fit.
+        form = "CAST({0} AS K)" if self.risky else "try_cast({0} AS K)"
+        if not self.risky and not (a.tame and b.tame):
+            inner = Op(kind, "{0}", [a.col], portable=False)
+        template = form.replace("K", str(kind).upper())
+        return Op(kind, template, [inner], portable=False), False
+
+    def _other(
+        self, columns: Sequence[Known], kind: SqlType, depth: int
+    ) -> tuple[Expr, bool] | None:
+        a, _ = self.value(columns, kind, depth - 1)
+        if kind == STRING:
+            b, _ = self.value(columns, STRING, depth - 1)
+            whole = [c for c in columns if c.type.is_integer or c.type == DATE]
+            if whole and self.chance(0.3):
+                return Op(STRING, "CAST({0} AS STRING)", [self.one(whole).col]), True
+            form = self.one(["concat({0}, {1})", "upper({0})", "trim({0})", "substr({0}, 1, 2)"])
+            # Concatenation of NULL is not the same everywhere.
+            portable = form.startswith("substr")
+            return Op(STRING, form, [a, b] if "{1}" in form else [a], portable), True
+        if kind == BOOLEAN:
+            return self.condition(columns, depth - 1), True
+        if kind == DATE:
+            tame_days = [c for c in columns if c.type == DATE and c.tame]
+            if tame_days:
+                days = self.rng.randint(-40, 40)
+                expr = Op(
+                    DATE, f"date_add({{0}}, {days})", [self.one(tame_days).col], portable=False
+                )
+                return expr, True
+        if kind == TIMESTAMP:
+            days_in_sight = [c for c in columns if c.type == DATE]
+            if days_in_sight:
+                return Op(TIMESTAMP, "CAST({0} AS TIMESTAMP)", [self.one(days_in_sight).col]), True
+        return None
+
+
+def _comparable(a: Known, b: Known) -> bool:
+    """Tell whether two columns make a key: of one type, or numbers that Spark casts."""
+    if a.type == b.type:
+        return a.type != BOOLEAN
+    kinds = {a.type.kind, b.type.kind}
+    if kinds == {"date", "timestamp"}:
+        return True
+    numbers = a.type.is_numeric and b.type.is_numeric
+    return numbers and a.name == b.name
+
+
+def _has_room(kind: SqlType) -> bool:
+    return kind.kind != "decimal" or kind.precision <= 28
+
+
+def _sum_type(kind: SqlType) -> SqlType:
+    if kind.is_integer:
+        return BIGINT
+    if kind.kind == "decimal":
+        return decimal(min(38, kind.precision + 10), kind.scale)
+    return DOUBLE
+
+
+def _plain_value(kind: SqlType) -> Value:
+    return _PLAIN.get(kind.kind, 1)
+
+
+def _plain_values() -> dict[str, Value]:
+    import datetime as dt
+    from decimal import Decimal
+
+    return {
+        "double": 1.5,
+        "decimal": Decimal(0),
+        "string": "a",
+        "date": dt.date(2000, 1, 1),
+        "timestamp": dt.datetime(2000, 1, 1, 12, 30),
+        "boolean": True,
+    }
+
+
+_PLAIN = _plain_values()
+
+__all__ = ["Grammar", "true"]

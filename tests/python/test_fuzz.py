@@ -1,0 +1,375 @@
+"""Random queries for a minute, the failures that were kept, and whether the fuzzer finds any.
+
+A fuzzer that reports nothing proves nothing unless it would have reported a defect: here, the
+text that Selinger runs is rewritten, which plants a wrong answer, an error, or a lost error.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import os
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.fuzz import campaign, kept, options, verdict
+from tests.fuzz.data import Column, Table, random_tables
+from tests.fuzz.engines import Duck, Outcome, Spark, open_spark
+from tests.fuzz.grammar import Grammar
+from tests.fuzz.shrink import Failure, fewest, shrink
+from tests.fuzz.sqltypes import BOOLEAN, DOUBLE, INT, STRING, decimal
+from tests.fuzz.tree import (
+    DUCK,
+    SPARK,
+    Agg,
+    Col,
+    Item,
+    Join,
+    Named,
+    Op,
+    Query,
+    Select,
+    is_portable,
+    leaves_sign_of_zero_open,
+)
+from tests.fuzz.verdict import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+FOLDER = Path(__file__).resolve().parents[1] / "sql" / "fuzz"
+KEPT = sorted(FOLDER.glob("*.sql"))
+SECONDS = float(os.environ.get("SELINGER_FUZZ_SECONDS", "45"))
+SEED = int(os.environ.get("SELINGER_SEED", "20240229"))
+
+
+@pytest.fixture(scope="module")
+def root() -> Iterator[SparkSession]:
+    session = open_spark()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def spark(root: SparkSession) -> Iterator[Spark]:
+    session = Spark(root)
+    yield session
+    session.close()
+
+
+# ---- what runs in every test run -----------------------------------------------------------
+
+
+def test_a_minute_of_random_queries(root: SparkSession, tmp_path: Path) -> None:
+    report = campaign.run(
+        root,
+        SEED,
+        range(100_000),
+        seconds=SECONDS,
+        after=lambda worker, finding: kept.keep(worker, finding, tmp_path, seconds=30),
+        most_findings=3,
+    )
+    print(report)
+    assert not report.findings
+    # A run whose plans are all stock Spark's, or whose answers are all empty, shows nothing.
+    assert report.counts["runs with another plan than stock Spark's"] > 0
+    assert report.counts["queries with rows"] > 0
+    assert report.counts["compared with DuckDB"] > 0
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_kept_failures(spark: Spark, path: Path) -> None:
+    judged, stock = kept.replay(spark, path.read_text(encoding="utf-8"))
+    assert not campaign.is_refused(stock), stock.message
+    assert not judged.wrong, f"{judged.kind}: {judged.detail}"
+
+
+# ---- the fuzzer finds what is wrong --------------------------------------------------------
+
+
+def _planted(root: SparkSession, rewrite: Callable[[str], str], folder: Path) -> str:
+    """Run cases with a planted defect until one is found, and give the kept file."""
+    report = campaign.run(
+        root,
+        3,
+        range(300),
+        seconds=120,
+        rewrite=rewrite,
+        after=lambda worker, finding: kept.keep(worker, finding, folder, seconds=20),
+        most_findings=1,
+    )
+    assert report.findings
+    return min(folder.glob("*.sql")).read_text(encoding="utf-8")
+
+
+def _inner_for_left(sql: str) -> str:
+    return sql.replace(" LEFT JOIN ", " JOIN ")
+
+
+def test_finds_and_reduces_a_wrong_answer(root: SparkSession, tmp_path: Path) -> None:
+    text = _planted(root, _inner_for_left, tmp_path)
+    small = kept.read(text)
+    assert verdict.ROWS in text
+    assert "LEFT JOIN" in small.query
+    assert len(small.query) < 300
+    assert len(small.views) <= 2
+    # The file that is kept fails with the defect, and passes without it.
+    for rewrite, wrong in ((_inner_for_left, True), (None, False)):
+        spark = Spark(root, rewrite)
+        try:
+            assert kept.replay(spark, text)[0].wrong is wrong
+        finally:
+            spark.close()
+
+
+def test_finds_a_failure(root: SparkSession, tmp_path: Path) -> None:
+    def fail(sql: str) -> str:
+        return sql.replace(" AS c1", ", raise_error('planted') AS c1")
+
+    assert verdict.FAILS in _planted(root, fail, tmp_path)
+
+
+def test_finds_a_lost_error(spark: Spark) -> None:
+    """ANSI mode is switched off behind the fuzzer's back."""
+    spark.put(_numbers(3))
+    by_zero = Op(DOUBLE, "({0} / {0})", [Col(INT, "a", "k")])
+    case = _case(Select([Item(by_zero, "c")], Named("t", "a")), {"spark.sql.ansi.enabled": "true"})
+    judged = campaign.compare(spark, case, {options.MODE: "on", "spark.sql.ansi.enabled": "false"})
+    assert judged.kind == verdict.PASSES
+    assert not campaign.compare(spark, case, {options.MODE: "on"}).wrong
+
+
+def _numbers(rows: int) -> Table:
+    columns = [Column("k", INT, tame=True), Column("v", DOUBLE, tame=True)]
+    return Table("t", columns, [(i, i / 4) for i in range(rows)])
+
+
+def _case(query: Query, common: options.Conf) -> campaign.Case:
+    return campaign.Case(0, 0, [], query, common, [])
+
+
+def test_what_changes_in_stock_spark_itself_is_no_finding(root: SparkSession) -> None:
+    worker = campaign.Worker(root, options.Space({}, (), distorts=False))
+    report = campaign.Report(0)
+    try:
+        worker.spark.put(_numbers(3))
+        query = Select([Item(Op(STRING, "uuid()", [], portable=False), "c")], Named("t", "a"))
+        case = _case(query, {})
+        case.variants.append({options.MODE: "on"})
+        worker.case(case, report)
+    finally:
+        worker.close()
+    assert report.counts["stock Spark differed from itself"] == 1
+    assert not report.findings
+
+
+# ---- judging -------------------------------------------------------------------------------
+
+NAN = math.nan
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "kind"),
+    [
+        ([(1,), (2,)], [(2,), (1,)], verdict.SAME),
+        ([(1,), (1,)], [(1,)], verdict.ROWS),
+        ([(None,)], [(0,)], verdict.ROWS),
+        ([(NAN,)], [(NAN,)], verdict.SAME),
+        ([(NAN,)], [(None,)], verdict.ROWS),
+        ([(0.1 + 0.2,)], [(0.3,)], verdict.SAME),
+        ([(1.0,)], [(1.00001,)], verdict.ROWS),
+        ([(0.0,)], [(-0.0,)], verdict.ZERO),
+        ([(Decimal("1.0"),)], [(Decimal("1.1"),)], verdict.ROWS),
+        ([("a",)], [("A",)], verdict.ROWS),
+    ],
+)
+def test_judges_rows(expected: list[Any], found: list[Any], kind: str) -> None:
+    judged = judge(Outcome(expected), Outcome(found), ordered=False, zero_open=False)
+    assert judged.kind == kind
+
+
+def test_judges_order_and_zero() -> None:
+    up, down = Outcome([(1,), (2,)]), Outcome([(2,), (1,)])
+    assert judge(up, down, ordered=True, zero_open=False).kind == verdict.ORDER
+    assert not judge(up, down, ordered=False, zero_open=False).wrong
+    zero, minus = Outcome([(0.0,)]), Outcome([(-0.0,)])
+    assert not judge(zero, minus, ordered=True, zero_open=True).wrong
+
+
+def test_judges_errors() -> None:
+    def of(expected: Outcome, found: Outcome) -> str:
+        return judge(expected, found, ordered=False, zero_open=False).kind
+
+    zero, overflow = Outcome(None, "DIVIDE_BY_ZERO"), Outcome(None, "ARITHMETIC_OVERFLOW")
+    assert of(zero, zero) == verdict.SAME
+    assert of(zero, overflow) == verdict.OPEN_ERROR
+    assert of(zero, Outcome(None, "INTERNAL_ERROR")) == verdict.OTHER_ERROR
+    assert of(zero, Outcome([])) == verdict.PASSES
+    assert of(Outcome([]), zero) == verdict.FAILS
+
+
+# ---- cases ---------------------------------------------------------------------------------
+
+
+def test_a_case_depends_on_its_seed_and_index_alone() -> None:
+    space = options.Space({"spark.selinger.some.enabled": True}, (), distorts=False)
+    cases = [campaign.make_case(5, 70, campaign.make_tables(5, 70), space) for _ in range(2)]
+    assert cases[0] == cases[1]
+    assert cases[0] != campaign.make_case(5, 71, campaign.make_tables(5, 71), space)
+
+
+def test_the_grammar_reaches_every_construct() -> None:
+    texts = []
+    for seed in range(20):
+        tables = random_tables(Random(seed))
+        texts += [Grammar(Random(f"{seed} {i}"), tables).query() for i in range(50)]
+    all_sql = "\n".join(query.sql(SPARK) for query in texts)
+    for construct in (
+        *("INNER", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI", "CROSS"),
+        *("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"),
+        *("ROLLUP", "CUBE", "GROUPING SETS", "HAVING", "FILTER", "DISTINCT", "LIMIT", "OVER"),
+        *("(EXISTS", "(NOT EXISTS", "NOT IN (SELECT", " IN (SELECT", "WITH", "<=>", "USING"),
+        *("CASE WHEN", "coalesce", "DIV", "/*+ ", "LIKE", "row_number", "rank", "BETWEEN"),
+    ):
+        assert construct in all_sql, construct
+    portable = sum(map(is_portable, texts))
+    assert len(texts) / 3 < portable < len(texts)
+    assert "/*+" not in "\n".join(query.sql(DUCK) for query in texts)
+
+
+def test_tables_have_the_hard_values() -> None:
+    values = [
+        value
+        for seed in range(30)
+        for table in random_tables(Random(seed))
+        for row in table.rows
+        for value in row
+    ]
+    floats = [v for v in values if isinstance(v, float)]
+    assert any(map(math.isnan, floats))
+    assert any(v == math.inf for v in floats)
+    assert any(v == 0 and math.copysign(1, v) < 0 for v in floats)
+    assert any(isinstance(v, Decimal) and len(v.as_tuple().digits) == 38 for v in values)
+    assert None in values
+    assert "" in values
+    assert any(isinstance(v, dt.date) for v in values)
+    assert any(not table.rows for seed in range(30) for table in random_tables(Random(seed)))
+
+
+def test_new_rules_and_settings_are_drawn_from_at_once() -> None:
+    space = options.Space({"new.rule": True}, (options.Knob("new.knob", ("1", "2")),), True)
+    drawn = [space.selinger(Random(i)) for i in range(200)]
+    assert {conf.get("new.rule") for conf in drawn} == {None, "false"}
+    assert {conf.get("new.knob") for conf in drawn} == {None, "1", "2"}
+    assert {options.DISTORTION in conf for conf in drawn} == {True, False}
+
+
+def test_reads_what_there_is_to_set(root: SparkSession) -> None:
+    space = options.read_space(root)
+    assert space.rules["spark.selinger.selectJoinOperator.enabled"] is True
+    gains = next(k for k in space.knobs if k.key == "spark.selinger.join.minGain")
+    assert "0" in gains.values
+    assert "1.0" not in gains.values  # the setting refuses it
+
+
+def test_tables_are_the_same_in_both_systems(spark: Spark) -> None:
+    tables = random_tables(Random(11))
+    duck = Duck()
+    spark.load(tables)
+    duck.load(tables)
+    for table in tables:
+        names = ", ".join(
+            column.name for column in table.columns if column.type.kind != "timestamp"
+        )
+        text = f"SELECT {names} FROM {table.name}"
+        ours = spark.run(text, options.OFF)
+        assert ours.rows is not None
+        assert len(ours.rows) == len(table.rows)
+        assert not judge(ours, duck.run(text), ordered=False, zero_open=False).wrong
+    duck.close()
+
+
+# ---- reducing ------------------------------------------------------------------------------
+
+
+def test_fewest() -> None:
+    assert fewest([1, 2, 3], lambda _: True) == []
+    assert fewest(list(range(50)), lambda some: {7, 8, 30} <= set(some)) == [7, 8, 30]
+
+
+def test_reduces_everything_that_does_not_matter() -> None:
+    """A failure that needs one join type, one row and one setting, in a query of many parts."""
+    tables = random_tables(Random(4))
+    rng = Random("a big one")
+    query = next(
+        query
+        for query in (Grammar(rng, tables).query() for _ in range(1000))
+        if len(query.sql(SPARK)) > 900 and " FULL JOIN " in query.sql(SPARK)
+    )
+
+    def fails(failure: Failure) -> bool:
+        joins = [n for n in failure.query.walk() if isinstance(n, Join) and n.kind == "FULL"]
+        needed = "spark.b" in failure.conf and any(t.rows for t in failure.tables)
+        return bool(joins) and needed
+
+    conf = {options.MODE: "on", "spark.a": "1", "spark.b": "2"}
+    failure = Failure(tables, query, {"spark.c": "3"}, conf)
+    assert fails(failure)
+    small = shrink(failure, fails, seconds=30)
+    assert fails(small)
+    assert len(small.query.sql(SPARK)) < 160
+    assert small.conf == {options.MODE: "on", "spark.b": "2"}
+    assert small.common == {}
+    assert sum(len(table.rows) for table in small.tables) == 1
+
+
+def test_what_is_kept_can_be_read_again() -> None:
+    values = [
+        (1, "a'b;", NAN, Decimal("9" * 38)),
+        (None, None, -0.0, None),
+    ]
+    kinds = [INT, STRING, DOUBLE, decimal(38, 0)]
+    names = ["k", "s", "d", "x"]
+    columns = [Column(n, t, tame=False) for n, t in zip(names, kinds, strict=True)]
+    query = Select([Item(Agg(DOUBLE, "min", Col(DOUBLE, "a", "d")), "c")], Named("t", "a"))
+    assert leaves_sign_of_zero_open(query)
+    failure = Failure(
+        [Table("t", columns, values, files=2), Table("empty", columns, [])],
+        query,
+        {"spark.sql.ansi.enabled": "true"},
+        {options.MODE: "advise"},
+    )
+    read = kept.read(kept.kept_text(failure, verdict.Verdict("different rows", "x\ny"), "a test"))
+    assert len(read.views) == 2
+    assert read.query == query.sql(SPARK)
+    assert read.conf == {options.MODE: "advise"}
+    assert read.common == failure.common
+    assert read.layouts["t"]["files"] == "2"
+    assert read.zero_open
+    assert not read.ordered
+
+
+def test_a_kept_file_runs_on_files(spark: Spark) -> None:
+    condition = Op(BOOLEAN, "({0} > {1})", [Col(INT, "a", "k"), Col(INT, "b", "k")])
+    joined = Join("LEFT", Named("t", "a"), Named("t", "b"), condition)
+    query = Select([Item(Col(DOUBLE, "b", "v"), "c")], joined)
+    failure = Failure([_numbers(3)], query, {}, {options.MODE: "on"})
+    judged, stock = kept.replay(
+        spark, kept.kept_text(failure, verdict.Verdict("different rows"), "a test")
+    )
+    assert not judged.wrong
+    assert sorted(stock.rows or [], key=repr) == [(0.0,), (0.0,), (0.25,), (None,)]
+
+
+def test_the_report_is_json() -> None:
+    report = campaign.Report(1)
+    report.counts["queries"] = 3
+    assert json.loads(report.as_json())["queries"] == 3
+    assert "3 queries" in str(report)

@@ -82,7 +82,24 @@ class Status:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule or strategy, as ``selinger_rules()`` gives it."""
+    """One rule or strategy, as ``selinger_rules()`` gives it.
+
+    Attributes
+    ----------
+    rule, kind, description : str
+        What it is called and does.
+    hook : str
+        Where Spark calls it.
+    enabled : bool
+        Whether it is switched on in this session, by `setting`.
+    setting : str
+        Its switch, a Spark conf.
+    calls, fired : int
+        How often it was called in this session, and after how many calls the plan, or what is
+        known of the data, was another one.
+    ms : float
+        Time of all calls in milliseconds, what it asked other rules for included.
+    """
 
     rule: str
     kind: str
@@ -90,6 +107,9 @@ class Rule:
     enabled: bool
     setting: str
     description: str
+    calls: int
+    fired: int
+    ms: float
 
 
 class Rules(tuple[Rule, ...]):
@@ -104,9 +124,18 @@ class Rules(tuple[Rule, ...]):
         return html_table(*self._table())
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        headers = ("rule", "kind", "hook", "enabled", "description")
+        headers = ("rule", "kind", "enabled", "calls", "fired", "ms", "description")
         return headers, [
-            (r.rule, r.kind, r.hook, "yes" if r.enabled else "no", r.description) for r in self
+            (
+                r.rule,
+                r.kind,
+                "yes" if r.enabled else "no",
+                str(r.calls),
+                str(r.fired),
+                f"{r.ms:.1f}",
+                r.description,
+            )
+            for r in self
         ]
 
 
@@ -207,6 +236,9 @@ def rules(spark: SparkSession) -> Rules:
             enabled=bool(row["enabled"]),
             setting=row["setting"] or "",
             description=row["description"] or "",
+            calls=int(row["calls"]),
+            fired=int(row["fired"]),
+            ms=float(row["ms"]),
         )
         for row in _table(spark, "selinger_rules")
     )

@@ -35,6 +35,7 @@ def test_rules(spark: SparkSession) -> None:
     assert all(rule.description for rule in rules)
     assert {rule.rule for rule in rules if not rule.enabled} == {"shareEstimates"}
     assert all(rule.setting == f"{PREFIX}{rule.rule}.enabled" for rule in rules)
+    assert all(0 <= rule.fired <= rule.calls and rule.ms >= 0 for rule in rules)
     assert "selectJoinOperator" in str(rules)
     assert "<table>" in rules._repr_html_()
 

@@ -1,6 +1,6 @@
 package io.selinger.cost
 
-import io.selinger.testing.JoinInputs
+import io.selinger.testing.JoinSides
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
@@ -9,7 +9,7 @@ class JoinCostSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   private def cost(
       weight: Double = JoinCost.calibratedWeight,
-      cluster: Cluster = JoinInputs.cluster()
+      cluster: Cluster = JoinSides.cluster()
   ) =
     new JoinCost(cluster, weight)
 
@@ -51,8 +51,8 @@ class JoinCostSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     test(s"$name: more slots never cost more") {
       forAll(sides, sides) { (build, stream) =>
         assert(
-          seconds(cost(cluster = JoinInputs.cluster(slots = 64)), build, stream) <=
-            seconds(cost(cluster = JoinInputs.cluster(slots = 4)), build, stream)
+          seconds(cost(cluster = JoinSides.cluster(slots = 64)), build, stream) <=
+            seconds(cost(cluster = JoinSides.cluster(slots = 4)), build, stream)
         )
       }
     }
@@ -81,7 +81,7 @@ class JoinCostSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("more executors make a broadcast dearer, and nothing else") {
-    def on(executors: Int) = cost(cluster = JoinInputs.cluster(slots = 64, executors = executors))
+    def on(executors: Int) = cost(cluster = JoinSides.cluster(slots = 64, executors = executors))
     assert(on(32).broadcastHash(big, big) > on(2).broadcastHash(big, big))
     assert(on(32).shuffledHash(big, big) == on(2).shuffledHash(big, big))
     assert(on(32).sortMerge(big, big) == on(2).sortMerge(big, big))

@@ -2,12 +2,12 @@ package io.selinger.ordering
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, GuardedRule, Origin, Outcome, PlanningPass, Reason}
-import io.selinger.cost.{Cluster, JoinCost}
+import io.selinger.cost.{Cluster, JoinCost, JoinOperatorModel, JoinOperators}
 import io.selinger.estimate.PlanEstimate
 import io.selinger.ordering.graph.{JoinGraph, JoinRegion, RelationSet}
-import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan, Joining, OperatorLimits}
+import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan, Joining}
 import io.selinger.stats.footers.ReadFooterStatistics
-import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, JoinSides, Plans, SharedSession, Tables}
 import java.nio.file.Path
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.LeftSemi
@@ -641,6 +641,8 @@ object ReorderJoinsSuite {
   private def costs(graph: JoinGraph): JoinTreeCost = {
     val cluster = Cluster(2, 1, 1e9, 1e9, 1e8)
     val ten = graph.relations.map(_ => PlanEstimate.exactly(10, Origin.Default))
-    new JoinTreeCost(graph, ten, cluster, new JoinCost(cluster, 0.7), OperatorLimits(None, 1e8))
+    val limits = JoinSides.limits.copy(broadcastBytes = None, taskHashBytes = 1e8)
+    val model = new JoinOperatorModel(JoinOperators.all, new JoinCost(cluster, 0.7), limits)
+    new JoinTreeCost(graph, ten, model)
   }
 }

@@ -1,49 +1,60 @@
 package io.selinger.strategy
 
-import io.selinger.core.{Origin, Reason}
-import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
-import io.selinger.strategy.JoinOperator._
-import io.selinger.testing.JoinInputs
-import io.selinger.testing.JoinInputs.side
+import io.selinger.core.Reason
+import io.selinger.cost.{
+  BroadcastHash,
+  BroadcastNestedLoop,
+  BuildSides,
+  Cluster,
+  GroupsAbove,
+  JoinFacts,
+  JoinLimits,
+  JoinOperator,
+  JoinOperatorModel,
+  JoinOperators,
+  JoinSettings,
+  JoinSide,
+  ShuffledHash,
+  SortMerge
+}
+import io.selinger.strategy.JoinChoice.Choice
+import io.selinger.testing.JoinSides
+import io.selinger.testing.JoinSides.{anyBuilds, anyLimits, bothSides, limits, mib, side, sides}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
-import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
 /** The choice among operators, without Spark. */
 class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
-  private val mib: Double = 1 << 20
-  private val bothSides: Set[BuildSide] = Set(BuildLeft, BuildRight)
-
-  private val limits = JoinLimits(
-    broadcastBuilds = bothSides,
-    shuffledBuilds = bothSides,
-    sortable = true,
-    broadcastLimitBytes = Some(64 * mib),
-    countedLimitBytes = Some(256 * mib),
-    totalLimitBytes = 512 * mib,
-    hashMemoryShare = 0.4,
-    hashMemoryMargin = 1.5,
-    minGain = 0.25
-  )
-
-  private def chooser(limits: JoinLimits, cluster: Cluster = JoinInputs.cluster()) =
-    new JoinChoice(cluster, new JoinCost(cluster, JoinCost.calibratedWeight), limits)
-
-  private def choose(
-      left: JoinInput,
-      right: JoinInput,
+  private def choice(
+      left: JoinSide,
+      right: JoinSide,
       limits: JoinLimits = limits,
       stock: Option[JoinOperator] = None,
-      cluster: Cluster = JoinInputs.cluster()
-  ): Option[(JoinOperator, Reason)] =
-    chooser(limits, cluster).equiJoin(left, right, stock).best.map(c => (c.operator, c.reason))
+      cluster: Cluster = JoinSides.cluster(),
+      builds: BuildSides = bothSides,
+      pairs: Double = 0.0,
+      groups: GroupsAbove = GroupsAbove.none,
+      hasKeys: Boolean = true,
+      minGain: Double = 0.25
+  ): Choice = {
+    val model = new JoinOperatorModel(JoinOperators.all, JoinSides.cost(cluster), limits)
+    val join = new JoinFacts(left, right, builds, hasKeys, pairs, groups, stock)
+    new JoinChoice(model, minGain).of(join)
+  }
 
-  /** The same with rows of this origin. */
-  private def of(origin: Origin, input: JoinInput): JoinInput = input.copy(estimate =
-    input.estimate.copy(rows = input.estimate.rows.copy(origin = origin))
-  )
+  private def choose(
+      left: JoinSide,
+      right: JoinSide,
+      limits: JoinLimits = limits,
+      stock: Option[JoinOperator] = None,
+      cluster: Cluster = JoinSides.cluster(),
+      builds: BuildSides = bothSides,
+      minGain: Double = 0.25
+  ): Option[(JoinOperator, Reason)] =
+    choice(left, right, limits, stock, cluster, builds, minGain = minGain).best
+      .map(c => (c.operator, c.reason))
 
   private val huge = side(1e9)
   private val small = side(1e4)
@@ -56,15 +67,14 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("broadcast does not fire on a side that the join type cannot build") {
-    val right = limits.copy(broadcastBuilds = Set(BuildRight), shuffledBuilds = Set(BuildRight))
-    assert(!choose(small, huge, right).exists(_._1 == BroadcastHash(BuildLeft)))
+    val right = bothSides.copy(broadcastLeft = false, shuffledLeft = false)
+    assert(!choose(small, huge, builds = right).exists(_._1 == BroadcastHash(BuildLeft)))
   }
 
   test("broadcast does not fire without a limit: the user forbids it") {
-    val none = limits.copy(broadcastLimitBytes = None)
-    assert(!chooser(none).equiJoin(huge, small, Some(BroadcastHash(BuildRight))).candidates.exists {
-      candidate => candidate.operator.isInstanceOf[BroadcastHash]
-    })
+    val stock = Some(BroadcastHash(BuildRight))
+    val candidates = choice(huge, small, noBroadcast, stock).candidates
+    assert(!candidates.exists(_.operator.isInstanceOf[BroadcastHash]))
   }
 
   test("broadcast does not fire where a surprising number of rows breaks the limit") {
@@ -102,31 +112,32 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("broadcast does not fire on more rows than Spark can broadcast") {
-    val unlimited = limits.copy(broadcastLimitBytes = Some(1e15), totalLimitBytes = 1e15)
-    val candidates = chooser(unlimited).equiJoin(side(6e8), side(6e8), None).candidates
+    val unlimited = limits.copy(broadcastBytes = Some(1e15), totalBroadcastBytes = 1e15)
+    val candidates = choice(side(6e8), side(6e8), unlimited).candidates
     assert(!candidates.exists(_.operator.isInstanceOf[BroadcastHash]))
   }
 
   test("broadcast does not fire where the query's total is promised already") {
     def fires(promised: Double) =
-      choose(huge, side(4e5, promisedBytes = promised)).exists(_._1 == BroadcastHash(BuildRight))
+      choose(huge, side(4e5, otherBroadcastBytes = promised))
+        .exists(_._1 == BroadcastHash(BuildRight))
     assert(fires(promised = 0))
-    assert(!fires(promised = limits.totalLimitBytes - mib))
+    assert(!fires(promised = limits.totalBroadcastBytes - mib))
   }
 
   test("counted rows may fill what is left for surprises, and no more") {
-    def fires(rows: Double, origin: Origin, limits: JoinLimits = limits) =
-      choose(huge, of(origin, side(rows)), limits).exists(_._1 == BroadcastHash(BuildRight))
+    def fires(rows: Double, isCounted: Boolean, limits: JoinLimits = limits) =
+      choose(huge, side(rows, isCounted = isCounted), limits)
+        .exists(_._1 == BroadcastHash(BuildRight))
     val rows = 128 * mib / side(1).tableBytes(1)
-    assert(fires(rows, Origin.Measured) && fires(rows, Origin.Exact))
-    assert(!fires(rows, Origin.Derived) && !fires(rows, Origin.Sampled))
-    assert(!fires(rows * 2.1, Origin.Measured))
-    assert(!fires(rows, Origin.Measured, limits.copy(countedLimitBytes = Some(64 * mib))))
-    assert(!fires(rows, Origin.Measured, limits.copy(totalLimitBytes = 100 * mib)))
+    assert(fires(rows, isCounted = true) && !fires(rows, isCounted = false))
+    assert(!fires(rows * 2.1, isCounted = true))
+    assert(!fires(rows, isCounted = true, limits.copy(countedBroadcastBytes = Some(64 * mib))))
+    assert(!fires(rows, isCounted = true, limits.copy(totalBroadcastBytes = 100 * mib)))
   }
 
   test("a table of up to 10 MiB is broadcast whatever has been promised") {
-    val table = side(1e4, promisedBytes = limits.totalLimitBytes * 2)
+    val table = side(1e4, otherBroadcastBytes = limits.totalBroadcastBytes * 2)
     assert(choose(huge, table).exists(_._1 == BroadcastHash(BuildRight)))
   }
 
@@ -142,7 +153,7 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   // ---- shuffled hash ------------------------------------------------------------------------
 
-  private val noBroadcast = limits.copy(broadcastLimitBytes = None)
+  private val noBroadcast = limits.copy(broadcastBytes = None)
 
   test("a shuffled hash join fires where the most rows that there can be fit") {
     val fits = side(5e5)
@@ -174,18 +185,24 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("a shuffled hash join does not fire on a side that the join type cannot build") {
-    val left = noBroadcast.copy(shuffledBuilds = Set(BuildLeft))
-    assert(choose(huge, side(5e5), left).contains((SortMerge, Reason.NothingFits)))
+    val left = bothSides.copy(shuffledRight = false)
+    assert(
+      choose(huge, side(5e5), noBroadcast, builds = left)
+        .contains((SortMerge, Reason.NothingFits))
+    )
+  }
+
+  test("a shuffled hash join does not fire where the user demands sort-merge joins") {
+    val demanded = noBroadcast.copy(allowsShuffledHash = false)
+    assert(choose(huge, side(5e5), demanded).contains((SortMerge, Reason.NothingFits)))
   }
 
   test("share and margin of the hash memory decide at their edge") {
     val build = side(1e6)
-    val cluster = JoinInputs.cluster(taskMib = build.tableBytes(1e6) / mib)
     def fires(share: Double, margin: Double) = choose(
       huge,
       build,
-      noBroadcast.copy(hashMemoryShare = share, hashMemoryMargin = margin),
-      cluster = cluster
+      noBroadcast.copy(taskHashBytes = build.tableBytes(1e6) * share, hashMargin = margin)
     ).exists(_._1 == ShuffledHash(BuildRight))
     assert(fires(share = 1.0, margin = 1.0))
     assert(!fires(share = 0.99, margin = 1.0))
@@ -199,6 +216,8 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(choose(huge, skewed, noBroadcast).exists(_._1 == SortMerge))
   }
 
+  private val roomy = noBroadcast.copy(taskHashBytes = 0.4 * 4096 * mib)
+
   // ---- sort-merge ---------------------------------------------------------------------------
 
   test("sort-merge where nothing else is safe (NO_SAFE_HASH_TABLE)") {
@@ -210,13 +229,9 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(choose(tiny, tiny, noBroadcast).contains((SortMerge, Reason.SortMergeCheapest)))
   }
 
-  test("nothing where nothing is safe and keys cannot be sorted") {
-    assert(choose(huge, huge, limits.copy(sortable = false)).isEmpty)
-  }
-
   test("Spark's own operator stays where another saves little (STOCK_CHEAP_ENOUGH)") {
     val (left, right) = (side(1000), side(400))
-    assert(choose(left, right, noBroadcast.copy(minGain = 0)).exists(_._1 != SortMerge))
+    assert(choose(left, right, noBroadcast, minGain = 0).exists(_._1 != SortMerge))
     assert(
       choose(left, right, noBroadcast, stock = Some(SortMerge))
         .contains((SortMerge, Reason.StockCheapEnough))
@@ -237,22 +252,18 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("groups above that outgrow the cache speak for rows sorted by the key") {
     val (left, right) = (side(2e7, singleKey = true), side(2e6, singleKey = true))
-    val roomy = JoinInputs.cluster(taskMib = 4096)
-    def cost(groups: Double, operator: JoinOperator) = chooser(noBroadcast, roomy)
-      .equiJoin(left, right, None, groups = JoinChoice.GroupsAbove(groups, groups))
-      .candidates
-      .find(_.operator == operator)
-      .map(_.seconds)
-      .get
+    def cost(groups: Double, operator: JoinOperator) =
+      choice(left, right, roomy, groups = GroupsAbove(groups, groups)).candidates
+        .find(_.operator == operator)
+        .map(_.seconds)
+        .get
     assert(cost(1e9, ShuffledHash(BuildRight)) > cost(1e3, ShuffledHash(BuildRight)))
     assert(cost(1e9, SortMerge) == cost(1e3, SortMerge))
   }
 
   test("rows that find very many partners are merged: each would be a jump in a hash table") {
     val (left, right) = (side(2e7), side(2e6))
-    val roomy = JoinInputs.cluster(taskMib = 4096)
-    def best(pairs: Double) =
-      chooser(noBroadcast, roomy).equiJoin(left, right, None, pairs).best.map(_.operator)
+    def best(pairs: Double) = choice(left, right, roomy, pairs = pairs).best.map(_.operator)
     assert(best(2e7).contains(ShuffledHash(BuildRight)))
     assert(best(2e10).contains(SortMerge))
   }
@@ -264,57 +275,28 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(choose(side(5e5), side(5e5), noBroadcast).exists(_._1 == ShuffledHash(BuildLeft)))
   }
 
-  private val inputs: Gen[JoinInput] = for {
-    rows <- Gen.choose(0.0, 10.0).map(math.pow(10, _) - 1)
-    slack <- Gen.oneOf(1.0, 2.0, 1e3)
-    bounded <- Gen.oneOf(true, false)
-    rowBytes <- Gen.choose(16.0, 400.0)
-    shuffled <- Gen.oneOf(true, false)
-    share <- Gen.choose(0.01, 1.0)
-    promised <- Gen.choose(0.0, 1000.0).map(_ * mib)
-    measured = if (shuffled) share else 1.0
-    origin <- Gen.oneOf(Origin.Exact, Origin.Measured, Origin.Sampled, Origin.Derived)
-  } yield of(
-    origin,
-    side(rows, Some(rows * slack), bounded, rowBytes, shuffled, measured, promised)
-  )
-
-  private val anyLimits: Gen[JoinLimits] = for {
-    broadcasts <- Gen.someOf(bothSides)
-    shuffles <- Gen.someOf(bothSides)
-    limit <- Gen.option(Gen.choose(0.0, 1000.0).map(_ * mib))
-    margin <- Gen.choose(1.0, 4.0)
-  } yield limits.copy(
-    broadcastBuilds = broadcasts.toSet,
-    shuffledBuilds = shuffles.toSet,
-    broadcastLimitBytes = limit,
-    hashMemoryMargin = margin
-  )
-
   test("whatever is chosen is the cheapest candidate, finite, allowed and safe") {
-    val cluster = JoinInputs.cluster()
-    forAll(inputs, inputs, anyLimits) { (left, right, limits) =>
-      val choice = chooser(limits, cluster).equiJoin(left, right, None)
-      assert(choice.candidates.map(_.seconds).forall(s => s >= 0 && !s.isInfinite && !s.isNaN))
-      assert(choice.best.map(_.seconds).contains(choice.candidates.map(_.seconds).min))
+    forAll(sides, sides, anyLimits, anyBuilds) { (left, right, limits, builds) =>
+      val found = choice(left, right, limits, builds = builds)
+      assert(found.candidates.map(_.seconds).forall(s => s >= 0 && !s.isInfinite && !s.isNaN))
+      assert(found.best.map(_.seconds).contains(found.candidates.map(_.seconds).min))
       def built(side: BuildSide) = if (side == BuildLeft) left else right
-      choice.candidates.map(_.operator).foreach {
+      found.candidates.map(_.operator).foreach {
         case BroadcastHash(build) =>
-          assert(limits.broadcastBuilds(build))
+          assert(builds.broadcast(build))
           val table = built(build)
-          val feared = table.tableBytes(table.estimate.upperBound)
-          val limit = limits.broadcastLimitBytes.get
-          val most = if (table.isCounted) limits.countedLimitBytes.get else limit
-          assert(table.tableBytes(table.estimate.rows.value) <= most)
-          assert(feared <= limit * JoinSettings.surpriseFactor)
-          assert(feared <= 10 * mib || table.promisedBytes + feared <= limits.totalLimitBytes)
-        case ShuffledHash(build) =>
-          assert(limits.shuffledBuilds(build))
-          val rows = built(build).estimate.bound.get * built(build).largestTaskShare
+          val upper = table.tableBytes(table.upperBound)
+          val limit = limits.broadcastBytes.get
+          val most = if (table.isCounted) limits.countedBroadcastBytes.get else limit
+          assert(table.tableBytes(table.rows) <= most)
+          assert(upper <= limit * JoinSettings.surpriseFactor)
           assert(
-            built(build).tableBytes(rows) * limits.hashMemoryMargin <=
-              cluster.taskMemoryBytes * limits.hashMemoryShare
+            upper <= 10 * mib || table.otherBroadcastBytes + upper <= limits.totalBroadcastBytes
           )
+        case ShuffledHash(build) =>
+          assert(builds.shuffled(build) && limits.allowsShuffledHash)
+          val rows = built(build).maxRows.get * built(build).largestTaskShare
+          assert(built(build).tableBytes(rows) * limits.hashMargin <= limits.taskHashBytes)
         case other => assert(other == SortMerge)
       }
     }
@@ -329,9 +311,9 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
         case same => same
       }
     }
-    forAll(inputs, inputs) { (left, right) =>
-      val here = chooser(limits).equiJoin(left, right, None)
-      val there = chooser(limits).equiJoin(right, left, None)
+    forAll(sides, sides) { (left, right) =>
+      val here = choice(left, right)
+      val there = choice(right, left)
       val (cost, mirror) = (here.best.get.seconds, there.best.get.seconds)
       assert(math.abs(cost - mirror) <= cost * 1e-9)
       assert(
@@ -344,8 +326,15 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   // ---- joins without equalities -------------------------------------------------------------
 
-  private def nested(left: JoinInput, right: JoinInput, limits: JoinLimits = limits) =
-    chooser(limits).nestedLoop(left, right).best.map(c => (c.operator, c.reason))
+  private def nested(
+      left: JoinSide,
+      right: JoinSide,
+      limits: JoinLimits = limits,
+      builds: BuildSides = bothSides,
+      stock: Option[JoinOperator] = None
+  ) =
+    choice(left, right, limits, stock, builds = builds, hasKeys = false).best
+      .map(c => (c.operator, c.reason))
 
   test("a nested loop fires on the side that fits (NESTED_LOOP_BROADCAST_FITS)") {
     assert(nested(huge, small).contains((BroadcastNestedLoop(BuildRight), Reason.NestedLoopFits)))
@@ -355,7 +344,16 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("a nested loop does not fire where no side fits, is allowed, or is known well enough") {
     assert(nested(huge, huge).isEmpty)
     assert(nested(huge, small, noBroadcast).isEmpty)
-    assert(nested(huge, small, limits.copy(broadcastBuilds = Set(BuildLeft))).isEmpty)
+    assert(nested(huge, small, builds = bothSides.copy(broadcastRight = false)).isEmpty)
     assert(nested(huge, side(1e3, upperBound = Some(1e9))).isEmpty)
+  }
+
+  test("without keys, a Cartesian product is never chosen, and Spark's own choice says nothing") {
+    assert(choice(huge, huge, hasKeys = false).candidates.isEmpty)
+    val stock = Some(BroadcastNestedLoop(BuildLeft))
+    assert(
+      nested(side(400), side(399), stock = stock)
+        .contains((BroadcastNestedLoop(BuildRight), Reason.NestedLoopFits))
+    )
   }
 }

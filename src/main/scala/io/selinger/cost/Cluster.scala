@@ -1,6 +1,5 @@
 package io.selinger.cost
 
-import io.selinger.conf.{SelingerConf, Setting}
 import org.apache.spark.SparkConf
 import org.apache.spark.network.util.{ByteUnit, JavaUtils}
 import org.apache.spark.sql.classic.SparkSession
@@ -139,47 +138,4 @@ object Cluster {
 
   private def bytes(text: String): Double =
     JavaUtils.byteStringAs(text, ByteUnit.BYTE).toDouble
-}
-
-/**
- * Another cluster than the one at hand, as far as the settings `spark.selinger.cluster.*` say: what
- * a plan would be there.
- */
-final case class SimulatedCluster(
-    cores: Option[Int],
-    executors: Option[Int],
-    executorHeapBytes: Option[Double],
-    driverHeapBytes: Option[Double]
-)
-
-object SimulatedCluster {
-
-  /** What the session's settings describe, if they describe any. */
-  def current: Option[SimulatedCluster] = {
-    def count(setting: Setting[Long]) =
-      Some(setting.value).filter(_ > 0).map(_.min(Int.MaxValue.toLong).toInt)
-    def bytes(setting: Setting[Long]) = Some(setting.value).filter(_ > 0).map(_.toDouble)
-    Some(
-      SimulatedCluster(
-        count(SelingerConf.CLUSTER_CORES),
-        count(SelingerConf.CLUSTER_EXECUTORS),
-        bytes(SelingerConf.CLUSTER_EXECUTOR_MEMORY),
-        bytes(SelingerConf.CLUSTER_DRIVER_MEMORY)
-      )
-    ).filterNot(_ == SimulatedCluster(None, None, None, None))
-  }
-}
-
-/** Memory of hash tables that joins build from rows. */
-object HashTable {
-
-  /**
-   * Bytes of Spark's hashed relation: the rows, a key beside each unless it is a single number, and
-   * a pointer array at most half full. (`LongToUnsafeRowMap`, `BytesToBytesMap`.)
-   */
-  def bytes(rows: Double, rowBytes: Double, keyBytes: Double, numericKey: Boolean): Double =
-    if (numericKey) rows * (rowBytes + 8.0 + pointers)
-    else rows * (rowBytes + keyBytes + 16.0 + pointers)
-
-  private val pointers = 32.0
 }

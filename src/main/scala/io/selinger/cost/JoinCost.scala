@@ -1,32 +1,15 @@
 package io.selinger.cost
 
-/**
- * One input of a join, as far as its operators' costs go.
- *
- * @param rows expected rows
- * @param rowBytes width of a row in Spark's format
- * @param shuffleExists whether its shuffle has run already in this query, or its rows come
- *   partitioned by the join's keys, so that no other is needed
- * @param singleKey whether the key is one whole number, which Spark sorts by radix, without
- *   comparing rows
- */
-final case class JoinSide(
-    rows: Double,
-    rowBytes: Double,
-    shuffleExists: Boolean,
-    singleKey: Boolean = false
-) {
-  def bytes: Double = rows * rowBytes
-}
+import io.selinger.estimate.PlanEstimate
 
 /**
  * Time that each join operator takes, in seconds of an otherwise idle cluster: not a forecast, but
  * a scale on which operators compare.
  *
- * Each step costs time per row and time per byte. They were set by hand, from TPC-DS queries at scale
- * factor 10 on Spark 4.3 (`make bench-operators` compares them with measured times), and hold at the
- * default weight; `spark.selinger.cbo.weight` shifts them against each other as
- * in the reference formula, weight × rows + (1 − weight) × bytes.
+ * Each step costs time per row and time per byte. The constants were set by hand, from TPC-DS queries
+ * at scale factor 10 on Spark 4.3. `make bench-operators` calibrates all of them: it compares what
+ * they say with measured times. They hold at the default weight; `spark.selinger.cbo.weight` shifts
+ * rows against bytes as in the reference formula, weight × rows + (1 − weight) × bytes.
  *
  * @param weight of rows against bytes, 0 to 1
  */
@@ -39,36 +22,51 @@ final class JoinCost(cluster: Cluster, weight: Double) {
   private def step(rows: Double, bytes: Double, nsPerRow: Double, nsPerByte: Double): Double =
     (rows * nsPerRow * perRow + bytes * nsPerByte * perByte) * 1e-9
 
-  /** Broadcast hash join that builds from `build`. */
-  def broadcastHash(build: JoinSide, stream: JoinSide): Double =
-    broadcast(build) + stepOf(stream, probeNs, 0.0) / cluster.slots
+  /** Tasks that run at a time. */
+  def slots: Int = cluster.slots
 
-  /** Shuffled hash join that builds from `build`. */
-  def shuffledHash(build: JoinSide, stream: JoinSide): Double =
-    (shuffle(build) + shuffle(stream) +
-      stepOf(build, buildNs, buildByteNs) + stepOf(
-        stream,
-        probeNs,
-        0.0
-      )) / cluster.slots + stageSeconds
+  /** Broadcast hash join, without what more than one pair for each probe row costs. */
+  def broadcastHash(build: JoinSide, probe: JoinSide): Double =
+    broadcast(build) + stepOf(probe, probeNs, 0.0) / cluster.slots
 
-  /** Sort-merge join. */
+  /** The same for a shuffled hash join. */
+  def shuffledHash(build: JoinSide, probe: JoinSide): Double = {
+    val built = stepOf(build, buildNs, buildByteNs)
+    (shuffle(build) + shuffle(probe) + built + stepOf(probe, probeNs, 0.0)) / cluster.slots +
+      stageSeconds
+  }
+
+  /** The same for a sort-merge join. */
   def sortMerge(left: JoinSide, right: JoinSide): Double =
     (shuffle(left) + shuffle(right) + sort(left) + sort(right)) / cluster.slots + stageSeconds
 
+  /** A Cartesian product: each task reads one partition of each side. */
+  def cartesian(left: JoinSide, right: JoinSide): Double =
+    allPairs(left, right) + (read(left) + read(right)) * cluster.slots
+
   /**
-   * What pairs of equal keys cost a hash join beyond one for each streamed row: each is a jump in a
+   * Every pair of rows is looked at. Where the rows of a side are doubtful, a product of the rows that
+   * are expected would be the cheapest join of all, and the worst one if they are more: so the
+   * geometric mean of them and their upper bound counts.
+   */
+  def allPairs(left: JoinSide, right: JoinSide): Double = {
+    val pairs = math.sqrt(left.rows * left.upperBound) * math.sqrt(right.rows * right.upperBound)
+    output(math.min(PlanEstimate.most, pairs), 0.0)
+  }
+
+  /**
+   * What pairs of equal keys cost a hash join beyond one for each probe row: each is a jump in a
    * table that has outgrown the processor's cache.
    *
    * @param tableBytes of what one task builds
    */
-  def hashedPairs(pairs: Double, stream: JoinSide, tableBytes: Double): Double =
-    if (tableBytes <= cacheBytes) mergedPairs(pairs, stream)
-    else step(math.max(0.0, pairs - stream.rows), 0.0, hashedPairNs, 0.0) / cluster.slots
+  def hashedPairs(pairs: Double, probe: JoinSide, tableBytes: Double): Double =
+    if (tableBytes <= cacheBytes) mergedPairs(pairs, probe)
+    else step(math.max(0.0, pairs - probe.rows), 0.0, hashedPairNs, 0.0) / cluster.slots
 
   /** The same for a sort-merge join, which walks over rows of equal keys in their order. */
-  def mergedPairs(pairs: Double, stream: JoinSide): Double =
-    step(math.max(0.0, pairs - stream.rows), 0.0, mergedPairNs, 0.0) / cluster.slots
+  def mergedPairs(pairs: Double, probe: JoinSide): Double =
+    step(math.max(0.0, pairs - probe.rows), 0.0, mergedPairNs, 0.0) / cluster.slots
 
   /** What it takes a join to return rows, whichever operator runs it. */
   def output(rows: Double, rowBytes: Double): Double =
@@ -136,26 +134,41 @@ object JoinCost {
   /** The weight at which the constants below hold. */
   val calibratedWeight: Double = 0.7
 
+  // Units: …Ns is nanoseconds of one slot for each row, …ByteNs the same for each byte of its rows,
+  // …Seconds is once for each join. `make bench-operators` calibrates every one of them.
+
+  // Writing a shuffle and reading it.
   private val shuffleNs = 150.0
   private val shuffleByteNs = 4.0
+  // Reading alone: a scan, or a shuffle that has run.
   private val readNs = 40.0
   private val readByteNs = 1.0
+  // Sorting: for each comparison that a row takes part in, or for a whole number as key, once.
   private val sortNs = 30.0
   private val radixSortNs = 100.0
   private val sortByteNs = 1.0
+  // Walking over sorted rows.
   private val mergeNs = 40.0
+  // Putting a row into a hash table, and looking one up.
   private val buildNs = 150.0
   private val buildByteNs = 0.5
   private val probeNs = 60.0
+  // Bringing a row to the driver, and from there to other processes: for each doubling of them.
   private val collectNs = 100.0
   private val collectByteNs = 5.0
   private val networkByteNs = 1.0
+  // For each pair of rows beyond one for each probe row: out of a hash table that is larger than
+  // the cache, and out of sorted rows.
   private val hashedPairNs = 45.0
   private val mergedPairNs = 10.0
+  // Returning a row.
   private val outputNs = 40.0
   private val outputByteNs = 0.3
+  // Finding the group of a row where groups are larger than the cache.
   private val groupMissNs = 250.0
+  // Bytes of a processor's cache that one task can count on.
   private val cacheBytes = 2.0 * (1 << 20)
+  // Starting a broadcast, and a stage.
   private val broadcastSeconds = 0.02
   private val stageSeconds = 0.05
 }

@@ -17,7 +17,7 @@ import io.selinger.core.{
   RuleDescription,
   RuleKind
 }
-import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
+import io.selinger.cost.{Cluster, JoinOperatorModel}
 import io.selinger.estimate.PlanEstimate
 import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.estimate.predicates.Selectivity
@@ -25,7 +25,7 @@ import io.selinger.ordering.graph.{AntiJoins, JoinGraph, JoinRegion, SharedPlans
 import io.selinger.ordering.search.JoinEnumerator
 import io.selinger.ordering.search.JoinEnumerator.Found
 import io.selinger.ordering.sharing.SharedOrders
-import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan, OperatorLimits}
+import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan}
 import io.selinger.stats.footers.ReadFooterStatistics
 import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
 import org.apache.spark.sql.catalyst.plans.Inner
@@ -522,15 +522,8 @@ object ReorderJoins
       session: SparkSession,
       graph: JoinGraph,
       estimates: IndexedSeq[PlanEstimate]
-  ): JoinTreeCost = {
-    val cluster = Cluster.of(session)
-    val limits = OperatorLimits(
-      JoinSettings.broadcastLimit(Phase.Static, cluster),
-      cluster.taskMemoryBytes * SelingerConf.HASH_MEMORY_SHARE.value
-    )
-    val cost = new JoinCost(cluster, SelingerConf.CBO_WEIGHT.value)
-    new JoinTreeCost(graph, estimates, cluster, cost, limits)
-  }
+  ): JoinTreeCost =
+    new JoinTreeCost(graph, estimates, JoinOperatorModel.of(Phase.Static, Cluster.of(session)))
 
   private def rowsJoined(tree: JoinTree): Double = tree match {
     case joined: JoinTree.Joined =>

@@ -121,8 +121,8 @@ final class AwaitBuildSide(session: SparkSession)
         case Some(problem) =>
           val choice = problem.asExpected.choice(stock = None)
           val evidence = problem.evidence(choice)
-          choice.best.map(_.operator) match {
-            case Some(JoinOperator.BroadcastHash(build)) =>
+          choice.best.flatMap(_.operator.broadcastSide) match {
+            case Some(build) if problem.hasEqualities =>
               val (first, other) = if (build == BuildLeft) (left, right) else (right, left)
               val waiting = if (build == BuildLeft) join.right else join.left
               if (other.hasBegun) None
@@ -134,7 +134,7 @@ final class AwaitBuildSide(session: SparkSession)
               } else if (shared.places(first) > 1) {
                 Some(Verdict(Left(Reason.SharedSubplan), evidence))
               } else if (shared.places(other) > 1) {
-                val input = if (build == BuildLeft) problem.right else problem.left
+                val input = (if (build == BuildLeft) problem.right else problem.left).side
                 val (isBetterShared, costs) = weigh(problem.cost, input, other, shared)
                 val verdict = if (isBetterShared) Left(Reason.SharedSubplan) else Right(build)
                 Some(Verdict(verdict, evidence ++ costs))
@@ -147,12 +147,12 @@ final class AwaitBuildSide(session: SparkSession)
   /** Whether a side that several places ask for should be shuffled for all of them, and the numbers. */
   private def weigh(
       cost: JoinCost,
-      input: JoinInput,
+      input: JoinSide,
       side: Side,
       shared: Shared
   ): (Boolean, Seq[Evidence]) = {
     val places = shared.places(side)
-    val rows = input.side.copy(shuffleExists = shared.isShuffled(side))
+    val rows = input.copy(shuffleExists = shared.isShuffled(side))
     val work = side.exchange.fold(0.0)(exchange => new StageWork(cost).of(exchange.child))
     val costs = Seq(
       Evidence("places that ask for the side that would wait", places, "places", Origin.Exact),

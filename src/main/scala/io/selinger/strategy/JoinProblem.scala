@@ -2,34 +2,41 @@ package io.selinger.strategy
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Evidence, Origin, Phase, PlanningPass}
-import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
+import io.selinger.cost.{
+  BuildSides,
+  Cluster,
+  GroupsAbove,
+  JoinCost,
+  JoinFacts,
+  JoinOperator,
+  JoinOperatorModel,
+  JoinSide
+}
 import io.selinger.estimate.{PlanEstimate, RowSize}
 import io.selinger.estimate.joins.{JoinEstimator, JoinKeys}
 import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.relations.QueryStages
-import io.selinger.strategy.JoinChoice.{Choice, GroupsAbove}
+import io.selinger.strategy.JoinChoice.Choice
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.catalyst.optimizer.{
-  BuildLeft,
-  BuildRight,
-  BuildSide,
-  JoinSelectionHelper
-}
+import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
-import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.joins.HashJoin
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.LongType
 
-/** A join whose operator is to be chosen, with what is known of its sides. */
+/**
+ * A join whose operator is to be chosen, with what is known of its sides.
+ *
+ * @param builds the sides from which operators may build
+ */
 private[strategy] final case class JoinProblem(
     join: Join,
-    left: JoinInput,
-    right: JoinInput,
-    limits: JoinLimits,
-    cluster: Cluster
+    left: JoinProblem.Input,
+    right: JoinProblem.Input,
+    builds: BuildSides,
+    model: JoinOperatorModel
 ) {
   import JoinProblem._
 
@@ -37,21 +44,22 @@ private[strategy] final case class JoinProblem(
 
   def hasEqualities: Boolean = keys.nonEmpty
 
-  lazy val cost: JoinCost = new JoinCost(cluster, SelingerConf.CBO_WEIGHT.value)
+  def cost: JoinCost = model.cost
 
   /** @param stock what Spark would run */
   def choice(stock: Option[JoinOperator]): Choice = {
-    val chooser = new JoinChoice(cluster, cost, limits)
-    if (hasEqualities) chooser.equiJoin(left, right, stock, pairs, groupsAbove)
-    else chooser.nestedLoop(left, right)
+    def facts(pairs: Double, groups: GroupsAbove) =
+      new JoinFacts(left.side, right.side, builds, hasEqualities, pairs, groups, stock)
+    val known = if (hasEqualities) facts(pairs, groupsAbove) else facts(0.0, GroupsAbove.none)
+    new JoinChoice(model, SelingerConf.JOIN_MIN_GAIN.value).of(known)
   }
 
   /** As if what is expected of the rows of both sides had been measured. */
   def asExpected: JoinProblem = {
-    def expected(side: JoinInput) = {
-      val rows = side.estimate.rows.value
-      val measured = side.estimate.rows.copy(origin = Origin.Measured)
-      side.copy(estimate = side.estimate.withRows(measured, rows, Some(rows)))
+    def expected(input: Input) = {
+      val rows = input.estimate.rows.copy(origin = Origin.Measured)
+      val estimate = input.estimate.withRows(rows, rows.value, Some(rows.value))
+      Input(estimate, input.side.asExpected)
     }
     copy(left = expected(left), right = expected(right))
   }
@@ -69,13 +77,11 @@ private[strategy] final case class JoinProblem(
     JoinsBelowAggregate.groupedBy(join).fold(GroupsAbove.none) { columns =>
       val (leftKeys, rightKeys) = keys.unzip
       val byKey = (leftKeys ++ rightKeys).exists(_.references.subsetOf(columns))
-      val dimension = Seq((join.left, left, leftKeys), (join.right, right, rightKeys)).collect {
-        case (plan, side, keys) if nearlyUnique(side.estimate, keys) => (plan.outputSet, side)
-      }
-      val grouped = dimension.filter { case (output, _) =>
-        byKey || columns.exists(output.contains)
-      }
-      grouped.map(_._2.estimate.rows.value).maxOption.fold(GroupsAbove.none) { groups =>
+      def isDimension(plan: LogicalPlan, input: Input, keys: Seq[Expression]) =
+        nearlyUnique(input.estimate, keys) && (byKey || columns.exists(plan.outputSet.contains))
+      val dimensions = Seq(left).filter(isDimension(join.left, _, leftKeys)) ++
+        Seq(right).filter(isDimension(join.right, _, rightKeys))
+      dimensions.map(_.side.rows).maxOption.fold(GroupsAbove.none) { groups =>
         val width = RowSize.of(columns.toSeq, left.estimate.columns ++ right.estimate.columns)
         val bytes = groups * (width + groupOverhead)
         GroupsAbove(bytes, bytes / math.max(1, SQLConf.get.numShufflePartitions))
@@ -83,20 +89,24 @@ private[strategy] final case class JoinProblem(
     }
 
   def evidence(choice: Choice): Seq[Evidence] = {
-    def of(name: String, side: JoinInput) = Seq(
-      Evidence(s"$name rows", side.estimate.rows.value, "rows", side.estimate.rows.origin),
-      Evidence(s"$name rows at most", side.estimate.upperBound, "rows", side.estimate.rows.origin),
-      Evidence(
-        s"$name hash table",
-        side.tableBytes(side.estimate.rows.value),
-        "bytes",
-        side.estimate.rows.origin.worse(if (side.widthIsKnown) Origin.Derived else Origin.Default)
+    def of(name: String, input: Input) = {
+      val (side, origin) = (input.side, input.estimate.rows.origin)
+      Seq(
+        Evidence(s"$name rows", side.rows, "rows", origin),
+        Evidence(s"$name rows at most", side.upperBound, "rows", origin),
+        Evidence(
+          s"$name hash table",
+          side.tableBytes(side.rows),
+          "bytes",
+          origin.worse(if (side.widthIsKnown) Origin.Derived else Origin.Default)
+        )
       )
-    )
+    }
+    val limits = model.limits
     of("left", left) ++ of("right", right) ++
-      limits.broadcastLimitBytes.map(Evidence("broadcast limit", _, "bytes", Origin.Exact)) ++
-      limits.countedLimitBytes
-        .filter(_ => left.isCounted || right.isCounted)
+      limits.broadcastBytes.map(Evidence("broadcast limit", _, "bytes", Origin.Exact)) ++
+      limits.countedBroadcastBytes
+        .filter(_ => left.side.isCounted || right.side.isCounted)
         .map(Evidence("broadcast limit of counted rows", _, "bytes", Origin.Exact)) ++
       choice.candidates.map(c =>
         Evidence(s"cost of ${c.operator.label}", c.seconds, "s", Origin.Derived)
@@ -106,8 +116,8 @@ private[strategy] final case class JoinProblem(
 
 private[strategy] object JoinProblem {
 
-  /** What Spark's operators support. */
-  private final class Operators extends JoinSelectionHelper
+  /** A side of the join, and the estimate that it comes from. */
+  final case class Input(estimate: PlanEstimate, side: JoinSide)
 
   /** None where the rows of a side cannot be estimated. */
   def of(join: Join, phase: Phase, cluster: Cluster): Option[JoinProblem] = {
@@ -121,8 +131,8 @@ private[strategy] object JoinProblem {
           join,
           input(join.left, left, leftKeys, leftShuffle, rightShuffle),
           input(join.right, right, rightKeys, rightShuffle, leftShuffle),
-          limitsOf(join, phase, cluster),
-          cluster
+          buildsOf(join, leftKeys.nonEmpty),
+          JoinOperatorModel.of(phase, cluster)
         )
       }
   }
@@ -140,53 +150,42 @@ private[strategy] object JoinProblem {
       keys: Seq[Expression],
       shuffle: Option[ShuffleQueryStageExec],
       other: Option[ShuffleQueryStageExec]
-  ): JoinInput = {
+  ): Input = {
     val packed = if (keys.isEmpty) Nil else HashJoin.rewriteKeyExpr(keys)
     val target = SQLConf.get.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)
     val share = shuffle
       .flatMap(QueryStages.largestTaskShare(_, other, target))
       .map(share => math.min(1.0, share * compressionSkew))
-    JoinInput(
-      estimate,
-      estimate.rowBytes(plan.output),
-      estimate.widthIsKnown(plan.output),
-      RowSize.ofTypes(packed.map(_.dataType)),
-      packed.map(_.dataType) == Seq(LongType),
-      shuffle.isDefined || groupedBy(plan, keys),
-      keys.size == 1 && packed.map(_.dataType) == Seq(LongType),
-      PlanningPass.current.promisedBeside(plan.semanticHash()),
-      share.getOrElse(1.0)
+    val types = packed.map(_.dataType)
+    val side = JoinSide(
+      rows = estimate.rows.value,
+      upperBound = estimate.upperBound,
+      maxRows = estimate.bound,
+      isCounted = JoinSide.areCounted(estimate.rows),
+      rowBytes = estimate.rowBytes(plan.output),
+      widthIsKnown = estimate.widthIsKnown(plan.output),
+      keyBytes = RowSize.ofTypes(types),
+      packedKey = types == Seq(LongType),
+      singleKey = keys.size == 1 && types == Seq(LongType),
+      shuffleExists = shuffle.isDefined || groupedBy(plan, keys),
+      // Without a shuffle that has run, a single key may hold all rows.
+      largestTaskShare = share.getOrElse(1.0),
+      otherBroadcastBytes = PlanningPass.current.promisedBeside(plan.semanticHash())
+    )
+    Input(estimate, side)
+  }
+
+  /** What the join's type and the hints of adaptive execution allow; other hints are obeyed before. */
+  private def buildsOf(join: Join, hasKeys: Boolean): BuildSides = {
+    val builds = BuildSides.of(join.joinType, hasKeys)
+    val hints = new Hints
+    builds.copy(
+      broadcastLeft = builds.broadcastLeft && !hints.hintToNotBroadcastLeft(join.hint),
+      broadcastRight = builds.broadcastRight && !hints.hintToNotBroadcastRight(join.hint)
     )
   }
 
-  private def limitsOf(join: Join, phase: Phase, cluster: Cluster): JoinLimits = {
-    def builds(left: Boolean, right: Boolean): Set[BuildSide] =
-      (if (left) Set[BuildSide](BuildLeft) else Set.empty) ++
-        (if (right) Set[BuildSide](BuildRight) else Set.empty)
-    val both = join.joinType == FullOuter && equalities(join).isEmpty
-    val operators = new Operators
-    import operators._
-    JoinLimits(
-      broadcastBuilds = builds(
-        (both || canBuildBroadcastLeft(join.joinType)) && !hintToNotBroadcastLeft(join.hint),
-        (both || canBuildBroadcastRight(join.joinType)) && !hintToNotBroadcastRight(join.hint)
-      ),
-      shuffledBuilds =
-        if (JoinSettings.sortMergeDemanded) Set.empty
-        else
-          builds(
-            canBuildShuffledHashJoinLeft(join.joinType),
-            canBuildShuffledHashJoinRight(join.joinType)
-          ),
-      sortable = true,
-      broadcastLimitBytes = JoinSettings.broadcastLimit(phase, cluster),
-      countedLimitBytes = JoinSettings.countedLimit(phase, cluster),
-      totalLimitBytes = SelingerConf.BROADCAST_TOTAL_SHARE.value * cluster.smallerHeapBytes,
-      hashMemoryShare = SelingerConf.HASH_MEMORY_SHARE.value,
-      hashMemoryMargin = SelingerConf.HASH_MEMORY_MARGIN.value,
-      minGain = SelingerConf.JOIN_MIN_GAIN.value
-    )
-  }
+  private final class Hints extends JoinSelectionHelper
 
   private def nearlyUnique(side: PlanEstimate, keys: Seq[Expression]): Boolean =
     keys.exists(key => side.distinct(key).exists(_ >= 0.9 * side.rows.value))

@@ -17,20 +17,19 @@ import io.selinger.core.{
   RuleDescription,
   RuleKind
 }
-import io.selinger.cost.{Cluster, HashTable, JoinSettings}
+import io.selinger.cost.{Cluster, HashTable, JoinOperator, JoinOperators, JoinSettings}
+import io.selinger.cost.JoinOperatorModel.Candidate
 import io.selinger.estimate.RowSize
 import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.relations.QueryStages
-import io.selinger.strategy.JoinChoice.Candidate
-import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
+import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.planning.ExtractSingleColumnNullAwareAntiJoin
 import org.apache.spark.sql.catalyst.plans.LeftExistence
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
-import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -110,8 +109,12 @@ final class SelectJoinOperator(session: SparkSession)
       case None => decline(join, phase, Reason.NoStatistics)
       case Some(problem) =>
         val stockPlans = planned(join)
-        val stock = stockPlans.headOption.flatMap(operatorOf)
-        if (JoinSettings.userThreshold(phase).exists(_ >= 0) && stock.exists(isBroadcast)) {
+        val stock = stockPlans.headOption.flatMap(JoinOperators.plannedAs)
+        if (
+          JoinSettings.userThreshold(phase).exists(_ >= 0) && stock.exists(
+            _.broadcastSide.isDefined
+          )
+        ) {
           decline(join, phase, Reason.UserThreshold)
         } else {
           val choice = problem.choice(stock)
@@ -136,8 +139,8 @@ final class SelectJoinOperator(session: SparkSession)
   ): Seq[SparkPlan] = {
     val join = problem.join
     val same = stock.contains(best.operator)
-    val plans = if (same) stockPlans else planned(join.copy(hint = hintFor(best.operator)))
-    if (!plans.headOption.flatMap(operatorOf).contains(best.operator)) {
+    val plans = if (same) stockPlans else planned(join.copy(hint = best.operator.hint))
+    if (!plans.headOption.flatMap(JoinOperators.plannedAs).contains(best.operator)) {
       decline(join, phase, Reason.UnsupportedByOperator, evidence)
     } else if (!same && errorsDependOnOperator(join)) {
       decline(join, phase, Reason.MayRaise, evidence)
@@ -197,19 +200,13 @@ final class SelectJoinOperator(session: SparkSession)
   /** What Spark's own strategy makes of a join. */
   private def planned(join: Join): Seq[SparkPlan] = session.sessionState.planner.JoinSelection(join)
 
-  private def promise(problem: JoinProblem, operator: JoinOperator): Unit = {
-    def hold(build: BuildSide): Unit = {
+  private def promise(problem: JoinProblem, operator: JoinOperator): Unit =
+    operator.broadcastSide.foreach { build =>
       val (plan, side) =
-        if (build == BuildLeft) (problem.join.left, problem.left)
-        else (problem.join.right, problem.right)
-      PlanningPass.current.promise(plan.semanticHash(), side.tableBytes(side.estimate.rows.value))
+        if (build == BuildLeft) (problem.join.left, problem.left.side)
+        else (problem.join.right, problem.right.side)
+      PlanningPass.current.promise(plan.semanticHash(), side.tableBytes(side.rows))
     }
-    operator match {
-      case JoinOperator.BroadcastHash(build) => hold(build)
-      case JoinOperator.BroadcastNestedLoop(build) => hold(build)
-      case _ => ()
-    }
-  }
 }
 
 object SelectJoinOperator
@@ -235,14 +232,8 @@ object SelectJoinOperator
     Reason.UserThreshold,
     Reason.MayRaise,
     Reason.UnsupportedByOperator,
-    Reason.BroadcastCheapest,
-    Reason.HashBuildCheapest,
-    Reason.SortMergeCheapest,
-    Reason.StockCheapEnough,
-    Reason.NothingFits,
-    Reason.NestedLoopFits,
-    Reason.NestedLoopTooLarge
-  )
+    Reason.StockCheapEnough
+  ) ++ JoinOperators.reasons
 
   override def example: String =
     "SELECT * FROM sales JOIN items ON sales.item = items.id WHERE items.color = 'red'"
@@ -275,35 +266,6 @@ object SelectJoinOperator
   private def isPlanners(strategy: JoinStrategyHint): Boolean =
     AdaptiveHintsShim.hints.contains(strategy)
 
-  private def operatorOf(plan: SparkPlan): Option[JoinOperator] = plan match {
-    case join: BroadcastHashJoinExec => Some(JoinOperator.BroadcastHash(join.buildSide))
-    case join: ShuffledHashJoinExec => Some(JoinOperator.ShuffledHash(join.buildSide))
-    case _: SortMergeJoinExec => Some(JoinOperator.SortMerge)
-    case join: BroadcastNestedLoopJoinExec => Some(JoinOperator.BroadcastNestedLoop(join.buildSide))
-    case _: CartesianProductExec => Some(JoinOperator.Cartesian)
-    case _ => None
-  }
-
-  private def isBroadcast(operator: JoinOperator): Boolean = operator match {
-    case _: JoinOperator.BroadcastHash | _: JoinOperator.BroadcastNestedLoop => true
-    case _ => false
-  }
-
-  /** The hint by which Spark's strategy builds just this operator. */
-  private def hintFor(operator: JoinOperator): JoinHint = {
-    def on(build: BuildSide, strategy: JoinStrategyHint) = {
-      val info = Some(HintInfo(strategy = Some(strategy)))
-      if (build == BuildLeft) JoinHint(info, None) else JoinHint(None, info)
-    }
-    operator match {
-      case JoinOperator.BroadcastHash(build) => on(build, BROADCAST)
-      case JoinOperator.BroadcastNestedLoop(build) => on(build, BROADCAST)
-      case JoinOperator.ShuffledHash(build) => on(build, SHUFFLE_HASH)
-      case JoinOperator.SortMerge => on(BuildLeft, SHUFFLE_MERGE)
-      case JoinOperator.Cartesian => on(BuildLeft, SHUFFLE_REPLICATE_NL)
-    }
-  }
-
   /** The setting that would change the outcome; none where only other data would. */
   private def settingOf(reason: Reason): Option[String] = reason match {
     case Reason.NoStatistics =>
@@ -314,12 +276,9 @@ object SelectJoinOperator
   }
 
   private def settingFor(reason: Reason): String = reason match {
-    case Reason.BroadcastCheapest | Reason.NestedLoopFits | Reason.NestedLoopTooLarge =>
-      SelingerConf.BROADCAST_MAX_BYTES.key
-    case Reason.HashBuildCheapest | Reason.NothingFits => SelingerConf.HASH_MEMORY_SHARE.key
-    case Reason.SortMergeCheapest => SelingerConf.CBO_WEIGHT.key
+    case Reason.NothingFits => SelingerConf.HASH_MEMORY_SHARE.key
     case Reason.StockCheapEnough => SelingerConf.JOIN_MIN_GAIN.key
     case Reason.UserThreshold => SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key
-    case _ => switch
+    case other => JoinOperators.settingOf(other).getOrElse(switch)
   }
 }

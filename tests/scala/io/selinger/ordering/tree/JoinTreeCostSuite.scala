@@ -2,7 +2,7 @@ package io.selinger.ordering.tree
 
 import io.selinger.bench.JoinShapes
 import io.selinger.core.{Origin, Quantity}
-import io.selinger.cost.{Cluster, JoinCost}
+import io.selinger.cost.{Cluster, JoinCost, JoinLimits, JoinOperatorModel, JoinOperators}
 import io.selinger.estimate.{Domain, PlanEstimate}
 import io.selinger.ordering.{JoinGraphs, ReorderJoins}
 import io.selinger.ordering.graph.{Connection, JoinGraph, JoinKind, JoinRegion, RelationSet}
@@ -15,17 +15,33 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
 
-  private def estimate(rows: Double, upperBound: Double): PlanEstimate =
-    PlanEstimate(Quantity(rows, Origin.Derived), upperBound, None)
+  private val mib: Double = 1 << 20
 
-  private def costs(graph: JoinGraph, estimates: PlanEstimate*): JoinTreeCost = {
-    val cluster = Cluster.of(spark)
+  private def estimate(rows: Double, high: Double): PlanEstimate =
+    PlanEstimate(Quantity(rows, Origin.Derived), high, None)
+
+  private val limits = JoinLimits(
+    broadcastBytes = Some(50 * mib),
+    countedBroadcastBytes = Some(200 * mib),
+    totalBroadcastBytes = 500 * mib,
+    taskHashBytes = 1e9,
+    hashMargin = 1.0,
+    allowsShuffledHash = true
+  )
+
+  private def costs(graph: JoinGraph, estimates: PlanEstimate*): JoinTreeCost =
+    costsUnder(limits, graph, estimates: _*)
+
+  private def costsUnder(
+      limits: JoinLimits,
+      graph: JoinGraph,
+      estimates: PlanEstimate*
+  ): JoinTreeCost = {
+    val cost = new JoinCost(Cluster.of(spark), JoinCost.calibratedWeight)
     new JoinTreeCost(
       graph,
       estimates.toVector,
-      cluster,
-      new JoinCost(cluster, JoinCost.calibratedWeight),
-      OperatorLimits(broadcastBytes = Some(50.0 * (1 << 20)), hashBytes = 1e9)
+      new JoinOperatorModel(JoinOperators.all, cost, limits)
     )
   }
 
@@ -39,7 +55,7 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
   private def cost(small: PlanEstimate): Double =
     leftDeep(costs(JoinGraphs.chain(2), estimate(1e7, 1e7), small), 0, 1).seconds
 
-  test("a broadcast counts only where its operator may choose it: by the rows to be feared") {
+  test("a broadcast counts only where its operator may choose it: by the upper bound of the rows") {
     val sure = cost(estimate(1000, 1000))
     assert(cost(estimate(1000, 2000)) < 1.02 * sure)
     assert(cost(estimate(1000, 1e9)) > 1.5 * sure)
@@ -199,13 +215,13 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
   }
 
   test(
-    "an order is no worse if it costs no more where all relations have the rows that are feared"
+    "an order is no worse if it costs no more where all relations have as many rows as their upper bounds say"
   ) {
     val trees = costs(
       JoinGraphs.chain(3),
       estimate(1e3, 1e3),
       estimate(1e7, 1e7),
-      // Ten rows are hoped for, a billion feared.
+      // Ten rows are expected, a billion are possible.
       estimate(10, 1e9)
     )
     val (hopeful, sure) = (leftDeep(trees, 1, 2, 0), leftDeep(trees, 1, 0, 2))
@@ -239,13 +255,58 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
 
   test("a rough cost is that of the cheapest operator that is allowed") {
     val trees = costs(JoinGraphs.chain(2), estimate(1e6, 1e6), estimate(1e6, 1e6))
-    def seconds(rows: Double, upperBound: Double) =
-      trees.rough.seconds(JoinKind.Inner, 1e7, 1e7, rows, upperBound, 0, 0)
+    def seconds(rows: Double, high: Double) =
+      trees.rough.seconds(JoinKind.Inner, 1e7, 1e7, rows, high, 0, 0)
     // Broadcast, doubtful, and too large.
     assert(seconds(1e3, 1e3) < 0.7 * seconds(1e3, 1e12))
     assert(seconds(1e3, 1e12) < seconds(1e7, 1e7))
-    val none = trees.rough.copy(mostBroadcast = -1.0, mostHashed = -1.0)
-    assert(none.seconds(JoinKind.Inner, 0, 0, 1e7, 1e7, 0, 0) == none.sorted(0, 1e7))
+  }
+
+  test(
+    "ordering may broadcast a larger side where its rows have been counted, as the strategy may"
+  ) {
+    def cost(origin: Origin) = {
+      // A hash table of more than 50 MiB and less than 200.
+      val small = PlanEstimate(Quantity(1.5e6, origin), 1.5e6, None)
+      leftDeep(costs(JoinGraphs.chain(2), estimate(1e9, 1e9), small), 0, 1)
+    }
+    val (counted, guessed) = (cost(Origin.Exact), cost(Origin.Derived))
+    assert(counted.seconds < guessed.seconds)
+    assert(counted.broadcastBytes > 50 * mib && counted.broadcastBytes < 200 * mib)
+    assert(guessed.broadcastBytes == 0)
+  }
+
+  test("the broadcasts of one tree together keep within the total of a query") {
+    // Two hash tables of about 40 MiB.
+    def tree(total: Double) = leftDeep(
+      costsUnder(
+        limits.copy(totalBroadcastBytes = total * mib),
+        JoinGraphs.chain(3),
+        estimate(6e5, 6e5),
+        estimate(1e9, 1e9),
+        estimate(6e5, 6e5)
+      ),
+      1,
+      0,
+      2
+    )
+    val (both, one) = (tree(total = 100), tree(total = 60))
+    assert(one.broadcastBytes > 0 && both.broadcastBytes > 1.5 * one.broadcastBytes)
+    assert(both.seconds < one.seconds)
+  }
+
+  test("ordering considers no shuffled hash join where the user demands sort-merge joins") {
+    def seconds(allowed: Boolean) = leftDeep(
+      costsUnder(
+        limits.copy(broadcastBytes = None, allowsShuffledHash = allowed),
+        JoinGraphs.chain(2),
+        estimate(1e8, 1e8),
+        estimate(1e6, 1e6)
+      ),
+      0,
+      1
+    ).seconds
+    assert(seconds(allowed = true) < seconds(allowed = false))
   }
 
   test("of what is less than a row the share goes along") {

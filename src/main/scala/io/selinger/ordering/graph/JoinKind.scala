@@ -9,16 +9,7 @@ package io.selinger.ordering.graph
  */
 sealed abstract class JoinKind(val commutes: Boolean, val symbol: String)
     extends Product
-    with Serializable {
-
-  // What Spark has: the side whose unmatched rows return cannot be the one broadcast.
-  def mayBroadcastLeft: Boolean = this == JoinKind.Inner
-  def mayBroadcastRight: Boolean = this != JoinKind.FullOuter
-
-  /** Whether a hash join of shuffled sides may build from the left one; it always may from the right. */
-  def mayHashLeft: Boolean =
-    this == JoinKind.Inner || this == JoinKind.FullOuter || this == JoinKind.LeftOuter
-}
+    with Serializable
 
 object JoinKind {
 

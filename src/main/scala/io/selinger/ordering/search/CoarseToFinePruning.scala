@@ -116,7 +116,7 @@ final class CoarseToFinePruning(
       case None =>
         val share = shares(both)
         rows(both) = RoughTrees.expected(kind, rows(left), rows(right), share)
-        highs(both) = RoughTrees.feared(kind, rows(both), highs(left), highs(right), share)
+        highs(both) = RoughTrees.upperBound(kind, rows(both), highs(left), highs(right), share)
     }
 
   private def promising(): IndexedSeq[CsgCmpPairs.Pair] = {

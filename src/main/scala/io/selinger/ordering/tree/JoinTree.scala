@@ -21,6 +21,9 @@ sealed trait JoinTree {
   /** Seconds that all joins below take; see [[io.selinger.cost.JoinCost]]. */
   def seconds: Double
 
+  /** Memory of all that joins below broadcast. */
+  def broadcastBytes: Double
+
   /** Relations from left to right. */
   def leaves: Seq[Int] = this match {
     case relation: JoinTree.Relation => Seq(relation.index)
@@ -47,6 +50,7 @@ object JoinTree {
   ) extends JoinTree {
     val set: RelationSet = RelationSet.single(index)
     val seconds: Double = 0.0
+    val broadcastBytes: Double = 0.0
   }
 
   /** @param left the side that is kept, where the join is not symmetric */
@@ -57,7 +61,8 @@ object JoinTree {
       estimate: PlanEstimate,
       rowBytes: Double,
       seconds: Double,
-      partitionings: Seq[Partitioning] = Nil
+      partitionings: Seq[Partitioning] = Nil,
+      broadcastBytes: Double = 0.0
   ) extends JoinTree {
     val set: RelationSet = left.set | right.set
 

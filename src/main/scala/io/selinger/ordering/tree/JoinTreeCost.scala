@@ -1,6 +1,6 @@
 package io.selinger.ordering.tree
 
-import io.selinger.cost.{Cluster, JoinCost}
+import io.selinger.cost.JoinOperatorModel
 import io.selinger.estimate.{PlanEstimate, RowSize}
 import io.selinger.estimate.joins.{EquiJoin, JoinEstimator, JoinKeys}
 import io.selinger.ordering.graph.{Connection, JoinGraph, JoinKind, JoinPredicate, RelationSet}
@@ -14,13 +14,11 @@ import scala.collection.mutable
 final class JoinTreeCost(
     graph: JoinGraph,
     val estimates: IndexedSeq[PlanEstimate],
-    cluster: Cluster,
-    cost: JoinCost,
-    limits: OperatorLimits
+    model: JoinOperatorModel
 ) extends JoinTrees {
   import JoinTreeCost._
 
-  private lazy val operators = new OperatorCost(graph, compared, cluster, cost, limits)
+  private lazy val operators = new OperatorCost(graph, compared, model)
 
   // By set: the same rows come out whatever the order, so the first estimate holds for all of them.
   private val bySet = mutable.HashMap.empty[RelationSet, Known]
@@ -44,7 +42,7 @@ final class JoinTreeCost(
     val set = left.set | right.set
     val result = bySet.getOrElseUpdate(set, joined(set, left, right, how))
     val operator = operators.cheapest(left, right, how, result.estimate)
-    val own = operator.seconds + cost.output(result.estimate.rows.value, result.rowBytes)
+    val own = operator.seconds + model.cost.output(result.estimate.rows.value, result.rowBytes)
     JoinTree.Joined(
       left,
       right,
@@ -52,7 +50,8 @@ final class JoinTreeCost(
       result.estimate,
       result.rowBytes,
       left.seconds + right.seconds + own * surcharge(result.estimate),
-      operator.partitionings
+      operator.partitionings,
+      left.broadcastBytes + right.broadcastBytes + operator.broadcastBytes
     )
   }
 
@@ -156,17 +155,18 @@ final class JoinTreeCost(
 
   /**
    * Whether `one` costs no more than `other`, but for what is within the surcharge of doubtful joins,
-   * if every relation has as many rows as is feared.
+   * if every relation has as many rows as its upper bound says.
    */
   def isNoWorse(one: JoinTree, other: JoinTree): Boolean = {
-    val feared = withEstimates(estimates.map { e =>
+    val atUpperBounds = withEstimates(estimates.map { e =>
       e.withRows(e.rows.copy(value = e.upperBound), e.upperBound, e.bound)
     })
-    feared.recosted(one).seconds <= feared.recosted(other).seconds * (1.0 + mostSurcharge)
+    atUpperBounds.recosted(one).seconds <=
+      atUpperBounds.recosted(other).seconds * (1.0 + mostSurcharge)
   }
 
   private def withEstimates(others: IndexedSeq[PlanEstimate]): JoinTreeCost =
-    new JoinTreeCost(graph, others, cluster, cost, limits)
+    new JoinTreeCost(graph, others, model)
 
   /** The same tree at the costs that are known here. */
   def recosted(tree: JoinTree): JoinTree = tree match {
@@ -182,11 +182,12 @@ final class JoinTreeCost(
       how: Connection
   ): Known = {
     val (l, r) = (bySet(left.set), bySet(right.set))
-    val (keys, rest) = operators.comparisons(left, right, how)
+    val compares = operators.comparisons(left, right, how)
+    val keys = compares.keys
     val join = new EquiJoin(
       graph.joinType(how),
       keys,
-      rest.reduceOption(And(_, _)),
+      compares.rest.reduceOption(And(_, _)),
       EquiJoin.areUnique(l.uniqueKeys, keys.map(_.left)),
       EquiJoin.areUnique(r.uniqueKeys, keys.map(_.right)),
       AttributeSet(graph.requiredOf(left.set)),
@@ -279,7 +280,8 @@ object JoinTreeCost {
   // Of pairs of rows that a condition other than an equality leaves, roughly.
   private val unknownShare = 1.0 / 3
 
-  // What a join costs more at most, and from how many powers of ten between expected and feared rows.
+  // What a join costs more at most, and from how many powers of ten between rows and their upper
+  // bound.
   private val mostSurcharge = 0.02
   private val uncertainMagnitudes = 6.0
 

@@ -1,31 +1,29 @@
 package io.selinger.ordering.tree
 
-import io.selinger.cost.{Cluster, HashTable, JoinCost, JoinSettings, JoinSide}
+import io.selinger.cost.{JoinDistribution, JoinFacts, JoinOperatorModel, JoinSide}
+import io.selinger.cost.JoinOperatorModel.Priced
 import io.selinger.estimate.{PlanEstimate, RowSize}
 import io.selinger.estimate.joins.{JoinEstimator, JoinKeys}
 import io.selinger.ordering.graph.{Connection, JoinGraph, JoinKind, JoinPredicate, RelationSet}
 import io.selinger.ordering.tree.JoinTree.Partitioning
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.types.{ByteType, DataType, IntegerType, LongType, ShortType}
 
 /**
- * What is allowed to a join that is not planned yet.
+ * What single joins of trees compare, and what they cost by the cheapest operator.
  *
- * @param broadcastBytes largest hash table to broadcast; none where the user forbids it
- * @param hashBytes largest hash table of one task of a shuffled join
+ * @param model of operators, under the limits of the session
  */
-final case class OperatorLimits(broadcastBytes: Option[Double], hashBytes: Double)
-
-/** What single joins of trees compare, and what they cost by the cheapest operator. */
 private[ordering] final class OperatorCost(
     graph: JoinGraph,
     compared: ComparedKeys,
-    cluster: Cluster,
-    cost: JoinCost,
-    limits: OperatorLimits
+    model: JoinOperatorModel
 ) {
   import OperatorCost._
 
+  private val cost = model.cost
+  private val unplanned = model.under(UnplannedJoin.limits(model.limits))
   private val partitionings = new Partitionings(graph)
 
   /** How the rows of each relation come partitioned. */
@@ -39,62 +37,69 @@ private[ordering] final class OperatorCost(
       result: PlanEstimate
   ): Operator = {
     val keys = keysBetween(left.set, right.set, how)
-    val packed = keys.types.size == 1 && wholeNumbers(keys.types.head)
-    val keyBytes = RowSize.ofTypes(keys.types)
-    def side(tree: JoinTree, own: Partitioning) =
-      JoinSide(
-        tree.estimate.rows.value,
-        tree.rowBytes,
-        shuffleExists = tree.partitionings.contains(own),
-        packed
-      )
-    def tableBytes(tree: JoinTree, rows: Double) =
-      HashTable.bytes(rows, tree.rowBytes, keyBytes, packed)
-
-    if (keys.types.isEmpty) Operator(product(left, right), Nil, None)
-    else {
-      val (leftSide, rightSide) = (side(left, keys.left), side(right, keys.right))
-      val pairs =
-        if (keys.isAll && how.kind == JoinKind.Inner) result.rows.value
-        else pairsOf(left, right, how)
-      val larger = if (leftSide.rows >= rightSide.rows) leftSide else rightSide
-      val sorted = cost.sortMerge(leftSide, rightSide) + cost.mergedPairs(pairs, larger)
-      var best = Operator(sorted, keys.after(how.kind), None)
-      def consider(
-          seconds: Double,
-          partitionings: => Seq[Partitioning],
-          broadcast: Option[JoinTree]
-      ): Unit =
-        if (seconds < best.seconds) best = Operator(seconds, partitionings, broadcast)
-      def hashes(build: JoinTree, b: JoinSide, stream: JoinTree, s: JoinSide): Unit = {
-        val bytes = tableBytes(build, b.rows)
-        // As for the operator later: a broadcast must be safe even if the estimate misleads.
-        if (
-          (if (build eq right) how.kind.mayBroadcastRight else how.kind.mayBroadcastLeft) &&
-          limits.broadcastBytes.exists { limit =>
-            val feared = tableBytes(build, build.estimate.upperBound)
-            bytes <= limit && feared <= limit * JoinSettings.surpriseFactor
-          }
-        ) {
-          consider(
-            cost.broadcastHash(b, s) + cost.hashedPairs(pairs, s, bytes),
-            stream.partitionings,
-            Some(build)
-          )
-        }
-        val mayHash = (build eq right) || how.kind.mayHashLeft
-        if (mayHash && bytes / cluster.slots <= limits.hashBytes) {
-          consider(
-            cost.shuffledHash(b, s) + cost.hashedPairs(pairs, s, bytes / cluster.slots),
-            keys.after(how.kind),
-            None
-          )
-        }
-      }
-      hashes(left, leftSide, right, rightSide)
-      hashes(right, rightSide, left, leftSide)
-      best
+    val join = factsOf(left, right, how, result, keys)
+    unplanned.cheapest(join) match {
+      case Some(best) => operatorOf(best, left, right, keys, how.kind)
+      // Spark broadcasts a side then, however large.
+      case None => Operator(cost.allPairs(join.left, join.right), Nil, None, 0.0)
     }
+  }
+
+  private def operatorOf(
+      best: Priced,
+      left: JoinTree,
+      right: JoinTree,
+      keys: Keys,
+      kind: JoinKind
+  ): Operator = best.operator.distribution match {
+    case JoinDistribution.Broadcast(build) =>
+      val (built, probe) = if (build == BuildLeft) (left, right) else (right, left)
+      Operator(best.seconds, probe.partitionings, Some(built), best.memoryBytes)
+    case JoinDistribution.ByKeys => Operator(best.seconds, keys.after(kind), None, 0.0)
+    case JoinDistribution.AllPairs => Operator(best.seconds, Nil, None, 0.0)
+  }
+
+  /** The join of two trees, as operators see it. */
+  private[ordering] def facts(
+      left: JoinTree,
+      right: JoinTree,
+      how: Connection,
+      result: PlanEstimate
+  ): JoinFacts = factsOf(left, right, how, result, keysBetween(left.set, right.set, how))
+
+  private def factsOf(
+      left: JoinTree,
+      right: JoinTree,
+      how: Connection,
+      result: PlanEstimate,
+      keys: Keys
+  ): JoinFacts = {
+    val hasKeys = keys.types.nonEmpty
+    val isNumber = keys.types.size == 1 && wholeNumbers(keys.types.head)
+    val keyBytes = RowSize.ofTypes(keys.types)
+    val broadcastBytes = left.broadcastBytes + right.broadcastBytes
+    def side(tree: JoinTree, own: Partitioning) = UnplannedJoin.side(
+      tree.estimate.rows.value,
+      tree.estimate.upperBound,
+      JoinSide.areCounted(tree.estimate.rows),
+      tree.rowBytes,
+      keyBytes,
+      isNumber,
+      isPartitioned = tree.partitionings.contains(own),
+      broadcastBytes,
+      cost.slots
+    )
+    val pairs =
+      if (!hasKeys) 0.0
+      else if (keys.isAll && how.kind == JoinKind.Inner) result.rows.value
+      else pairsOf(left, right, how)
+    new JoinFacts(
+      side(left, keys.left),
+      side(right, keys.right),
+      UnplannedJoin.builds(how.kind, hasKeys),
+      hasKeys,
+      pairs
+    )
   }
 
   private def keysBetween(left: RelationSet, right: RelationSet, how: Connection): Keys = {
@@ -119,13 +124,13 @@ private[ordering] final class OperatorCost(
       left: JoinTree,
       right: JoinTree,
       how: Connection
-  ): (Seq[JoinKeys.Pair], Seq[Expression]) = {
+  ): Comparisons = {
     val classes = if (how.edge.isEmpty) equalities(left, right) else Nil
     val (keys, rest) = graph
       .predicatesBetween(left.set, right.set, how)
       .partition(_.isKey(left.set, right.set))
     val pairs = keys.flatMap(pairOf(_, left.set))
-    (
+    Comparisons(
       classes.map(e => JoinKeys.Pair(e.left, e.right, nullSafe = false)) ++ pairs,
       rest.map(_.condition)
     )
@@ -154,16 +159,7 @@ private[ordering] final class OperatorCost(
   }
 
   private def pairsOf(left: JoinTree, right: JoinTree, how: Connection): Double =
-    JoinEstimator.pairs(comparisons(left, right, how)._1, left.estimate, right.estimate)
-
-  /**
-   * Every pair of rows is looked at. Where the rows of a side are doubtful, a product of what is hoped
-   * for would be the cheapest join of all, and the worst if they are more.
-   */
-  private def product(left: JoinTree, right: JoinTree): Double = {
-    def rows(tree: JoinTree) = math.sqrt(tree.estimate.rows.value * tree.estimate.upperBound)
-    cost.output(math.min(PlanEstimate.most, rows(left) * rows(right)), 0.0)
-  }
+    JoinEstimator.pairs(comparisons(left, right, how).keys, left.estimate, right.estimate)
 
   /** What the cheapest operator of a join shuffles or broadcasts of its inputs. */
   def exchanges(join: JoinTree.Joined): Seq[Exchange] = {
@@ -172,7 +168,7 @@ private[ordering] final class OperatorCost(
     val operator = cheapest(left, right, join.how, join.estimate)
     if (keys.types.isEmpty) Nil
     else {
-      val pairs = comparisons(left, right, join.how)._1
+      val pairs = comparisons(left, right, join.how).keys
       def exchange(tree: JoinTree, own: Seq[Expression], broadcast: Boolean) = {
         val side = JoinSide(tree.estimate.rows.value, tree.rowBytes, shuffleExists = false)
         Exchange(tree, own, broadcast, if (broadcast) cost.broadcast(side) else cost.shuffled(side))
@@ -187,26 +183,13 @@ private[ordering] final class OperatorCost(
   }
 
   /** Of rows of that width. */
-  def rough(bytes: Double): RoughCost = {
-    def side(rows: Double) = JoinSide(rows, bytes, shuffleExists = false, singleKey = true)
-    def line(seconds: (JoinSide, JoinSide) => Double) =
-      RoughCost.Line.through(manyRows)((built, streamed) => seconds(side(built), side(streamed)))
-    val tableBytes = HashTable.bytes(1.0, bytes, RowSize.ofTypes(Seq(LongType)), numericKey = true)
-    val broadcast = limits.broadcastBytes.fold(-1.0)(_ / tableBytes)
-    RoughCost(
-      line(cost.broadcastHash),
-      line(cost.shuffledHash),
-      line(cost.sortMerge),
-      cost.mergedPairs(manyRows, side(0.0)) / manyRows,
-      cost.output(manyRows, bytes) / manyRows,
-      broadcast,
-      broadcast * JoinSettings.surpriseFactor,
-      limits.hashBytes * cluster.slots / tableBytes
-    )
-  }
+  def rough(rowBytes: Double): RoughCost = RoughCost.of(unplanned, rowBytes)
 }
 
 private[ordering] object OperatorCost {
+
+  /** What a join compares: keys for equality, and the rest of its condition. */
+  final case class Comparisons(keys: Seq[JoinKeys.Pair], rest: Seq[Expression])
 
   /**
    * Rows that a join has moved.
@@ -225,11 +208,13 @@ private[ordering] object OperatorCost {
    *
    * @param partitionings how its rows come partitioned then
    * @param broadcast the side that is; none where the operator needs both sides partitioned
+   * @param broadcastBytes of the hash table of that side
    */
   final case class Operator(
       seconds: Double,
       partitionings: Seq[Partitioning],
-      broadcast: Option[JoinTree]
+      broadcast: Option[JoinTree],
+      broadcastBytes: Double
   )
 
   /**
@@ -255,9 +240,6 @@ private[ordering] object OperatorCost {
       found.filter(_.nonEmpty)
     }
   }
-
-  // At which operators are compared roughly.
-  private val manyRows = 1e6
 
   private val wholeNumbers: Set[DataType] = Set(ByteType, ShortType, IntegerType, LongType)
 }

@@ -1,67 +1,191 @@
 package io.selinger.ordering.tree
 
+import io.selinger.cost.{JoinFacts, JoinOperator, JoinOperatorModel, JoinSide}
+import io.selinger.estimate.{PlanEstimate, RowSize}
 import io.selinger.ordering.graph.JoinKind
+import org.apache.spark.sql.types.LongType
 
 /**
- * What a join costs by rows alone, all of one width and with one key: a line for each operator.
+ * What a join costs by rows alone, all of one width and with one key: a straight line for each operator,
+ * and the number of rows up to which it is feasible.
  *
- * @param broadcast a hash join of a broadcast side
- * @param hashed a shuffled hash join
- * @param sorted a sort-merge join
- * @param ofPair seconds of each pair of rows beyond one for each row of the larger side
+ * @param linesOf the operators of a kind of join
  * @param ofRow seconds of each row returned
- * @param mostBroadcast rows of a side that may be broadcast
- * @param mostFeared the same of the rows that are feared
- * @param mostHashed rows of a side that may be hashed after a shuffle
  */
-final case class RoughCost(
-    broadcast: RoughCost.Line,
-    hashed: RoughCost.Line,
-    sorted: RoughCost.Line,
-    ofPair: Double,
-    ofRow: Double,
-    mostBroadcast: Double,
-    mostFeared: Double,
-    mostHashed: Double
-) {
+final class RoughCost(linesOf: JoinKind => Seq[RoughCost.Line], ofRow: Double) {
+  import RoughCost.Line
 
-  /** Seconds, without what the inputs take; `highs` are feared rows. */
+  private lazy val inner: Array[Line] = linesOf(JoinKind.Inner).toArray
+  private lazy val leftOuter: Array[Line] = linesOf(JoinKind.LeftOuter).toArray
+  private lazy val fullOuter: Array[Line] = linesOf(JoinKind.FullOuter).toArray
+  private lazy val semi: Array[Line] = linesOf(JoinKind.Semi).toArray
+  private lazy val anti: Array[Line] = linesOf(JoinKind.Anti).toArray
+  private lazy val existence: Array[Line] = linesOf(JoinKind.Existence).toArray
+
+  private def linesFor(kind: JoinKind): Array[Line] = kind match {
+    case JoinKind.Inner => inner
+    case JoinKind.LeftOuter => leftOuter
+    case JoinKind.FullOuter => fullOuter
+    case JoinKind.Semi => semi
+    case JoinKind.Anti => anti
+    case JoinKind.Existence => existence
+  }
+
+  /** The operators of a kind of join, for tests. */
+  private[ordering] def lines(kind: JoinKind): Seq[Line] = linesFor(kind).toSeq
+
+  /** Seconds, without what the inputs take. Searches ask that hundreds of thousands of times. */
   def seconds(
       kind: JoinKind,
       left: Double,
-      leftHigh: Double,
+      leftUpperBound: Double,
       right: Double,
-      rightHigh: Double,
+      rightUpperBound: Double,
       pairs: Double,
       rows: Double
   ): Double = {
-    var best = sorted(left, right)
-    if (left <= mostHashed && kind.mayHashLeft) best = math.min(best, hashed(left, right))
-    if (right <= mostHashed) best = math.min(best, hashed(right, left))
-    if (left <= mostBroadcast && leftHigh <= mostFeared && kind.mayBroadcastLeft) {
-      best = math.min(best, broadcast(left, right))
+    val lines = linesFor(kind)
+    val morePairs = math.max(0.0, pairs - math.max(left, right))
+    var best = Double.PositiveInfinity
+    var i = 0
+    while (i < lines.length) {
+      val line = lines(i)
+      if (line.isFeasible(left, leftUpperBound, right, rightUpperBound)) {
+        best = math.min(best, line.seconds(left, right, morePairs))
+      }
+      i += 1
     }
-    if (right <= mostBroadcast && rightHigh <= mostFeared && kind.mayBroadcastRight) {
-      best = math.min(best, broadcast(right, left))
-    }
-    best + math.max(0.0, pairs - math.max(left, right)) * ofPair + rows * ofRow
+    best + rows * ofRow
   }
 }
 
 object RoughCost {
 
-  /** Seconds of an operator: at least, and of each row that it builds from and of each other one. */
-  final case class Line(least: Double, ofBuilt: Double, ofStreamed: Double) {
-    def apply(built: Double, streamed: Double): Double =
-      least + built * ofBuilt + streamed * ofStreamed
+  /**
+   * What an operator costs: at least, for each row of either side, and for each pair of rows beyond one
+   * for each row of the larger side; and the most rows, and the largest upper bounds, at which it is
+   * feasible.
+   */
+  final class Line(
+      val operator: Option[JoinOperator],
+      least: Double,
+      ofLeft: Double,
+      ofRight: Double,
+      ofPair: Double,
+      mostLeft: Double,
+      mostLeftUpperBound: Double,
+      mostRight: Double,
+      mostRightUpperBound: Double
+  ) {
+
+    def isFeasible(
+        left: Double,
+        leftUpperBound: Double,
+        right: Double,
+        rightUpperBound: Double
+    ): Boolean =
+      left <= mostLeft && right <= mostRight && leftUpperBound <= mostLeftUpperBound &&
+        rightUpperBound <= mostRightUpperBound
+
+    def seconds(left: Double, right: Double, morePairs: Double): Double =
+      least + left * ofLeft + right * ofRight + morePairs * ofPair
   }
 
   object Line {
 
-    /** Through what an operator costs without rows, and with so many on one side. */
-    def through(rows: Double)(seconds: (Double, Double) => Double): Line = {
-      val least = seconds(0.0, 0.0)
-      Line(least, (seconds(rows, 0.0) - least) / rows, (seconds(0.0, rows) - least) / rows)
+    /** An operator that costs nothing. */
+    val free: Line = {
+      val any = Double.PositiveInfinity
+      new Line(None, 0.0, 0.0, 0.0, 0.0, any, any, any, any)
     }
   }
+
+  /** Of rows of that width: through what the operators of the model cost at a few numbers of rows. */
+  def of(model: JoinOperatorModel, rowBytes: Double): RoughCost = {
+    val sampled = new Sampled(model, rowBytes)
+    new RoughCost(sampled.lines, model.cost.output(manyRows, rowBytes) / manyRows)
+  }
+
+  /** At so many rows operators are compared: with none, with these on one side, with so many pairs. */
+  private[ordering] val manyRows = 1e6
+
+  /** A join of rows of that width by one whole number. */
+  private[ordering] final class Sampled(model: JoinOperatorModel, rowBytes: Double) {
+
+    private val keyBytes = RowSize.ofTypes(Seq(LongType))
+
+    private def side(rows: Double, upperBound: Double): JoinSide = UnplannedJoin.side(
+      rows,
+      upperBound,
+      isCounted = false,
+      rowBytes,
+      keyBytes,
+      isNumber = true,
+      isPartitioned = false,
+      otherBroadcastBytes = 0.0,
+      model.cost.slots
+    )
+
+    def join(
+        kind: JoinKind,
+        left: Double,
+        leftUpperBound: Double,
+        right: Double,
+        rightUpperBound: Double,
+        pairs: Double
+    ): JoinFacts = new JoinFacts(
+      side(left, leftUpperBound),
+      side(right, rightUpperBound),
+      UnplannedJoin.builds(kind, hasKeys = true),
+      hasKeys = true,
+      pairs
+    )
+
+    /** Of all operators that this kind of join may run by. */
+    def lines(kind: JoinKind): Seq[Line] =
+      model.all.filter(isFeasible(_, kind, 0.0, 0.0, 0.0, 0.0)).map { operator =>
+        def seconds(left: Double, right: Double, pairs: Double) =
+          model.seconds(operator, join(kind, left, left, right, right, pairs))
+        val least = seconds(0.0, 0.0, 0.0)
+        def slope(more: Double) = (more - least) / manyRows
+        new Line(
+          Some(operator),
+          least,
+          slope(seconds(manyRows, 0.0, 0.0)),
+          slope(seconds(0.0, manyRows, 0.0)),
+          slope(seconds(0.0, 0.0, manyRows)),
+          most(isFeasible(operator, kind, _, 0.0, 0.0, 0.0)),
+          most(isFeasible(operator, kind, 0.0, _, 0.0, 0.0)),
+          most(isFeasible(operator, kind, 0.0, 0.0, _, 0.0)),
+          most(isFeasible(operator, kind, 0.0, 0.0, 0.0, _))
+        )
+      }
+
+    private def isFeasible(
+        operator: JoinOperator,
+        kind: JoinKind,
+        left: Double,
+        leftUpperBound: Double,
+        right: Double,
+        rightUpperBound: Double
+    ): Boolean =
+      model.isFeasible(operator, join(kind, left, leftUpperBound, right, rightUpperBound, 0.0))
+  }
+
+  /**
+   * The largest number for which this holds, of those up to the most rows there can be; it holds for
+   * zero, and for each that is smaller than one for which it holds. Doubles that are not negative are
+   * in the order of their bits, so the answer is exact.
+   */
+  private def most(holds: Double => Boolean): Double =
+    if (holds(PlanEstimate.most)) Double.PositiveInfinity
+    else {
+      var yes = java.lang.Double.doubleToLongBits(0.0)
+      var no = java.lang.Double.doubleToLongBits(PlanEstimate.most)
+      while (no - yes > 1) {
+        val middle = yes + (no - yes) / 2
+        if (holds(java.lang.Double.longBitsToDouble(middle))) yes = middle else no = middle
+      }
+      java.lang.Double.longBitsToDouble(yes)
+    }
 }

@@ -39,14 +39,14 @@ final class RoughTrees(
     val all = trees.selectivity(one, other)
     val byShared = common.map(shared(_).share(one, other))
     val own = if (byShared.isEmpty) all else math.min(1.0, all / byShared.product)
-    // What is feared of several keys together is not to be told apart.
+    // Upper bounds of several keys together are not to be told apart.
     val known =
       if (inFull && common.size <= 1) Some(estimated(one, other, Connection.inner)) else None
     val isOwn = common.isEmpty || own < 1.0
     val ofOwn = if (common.isEmpty) known else known.filter(_ => isOwn).map(_.copy(expected = own))
-    ofPairs.set(one, other, ofOwn.getOrElse(unfeared(own)))
+    ofPairs.set(one, other, ofOwn.getOrElse(unbounded(own)))
     common.zip(byShared).foreach { case (k, share) =>
-      ofShared(k).set(one, other, known.filterNot(_ => isOwn).getOrElse(unfeared(share)))
+      ofShared(k).set(one, other, known.filterNot(_ => isOwn).getOrElse(unbounded(share)))
     }
   }
   private val ofEdges: Array[Share] = graph.edges.indices.map { e =>
@@ -55,13 +55,13 @@ final class RoughTrees(
     val share = trees.selectivityOfEdge(e)
     val ofTwo = edge.left.size == 1 && edge.right.size == 1
     if (inFull && ofTwo && edge.kind != JoinKind.Inner) {
-      Share(share, estimated(edge.left.lowest, edge.right.lowest, how).feared)
-    } else unfeared(share)
+      Share(share, estimated(edge.left.lowest, edge.right.lowest, how).upperBound)
+    } else unbounded(share)
   }.toArray
   private val hasInnerEdges = graph.edges.exists(_.kind == JoinKind.Inner)
 
-  /** Nothing is known of what is to be feared: all pairs, or what is expected where only that counts. */
-  private def unfeared(share: Double): Share = Share(share, if (inFull) 1.0 else share)
+  /** No upper bound is known: all pairs, or what is expected where only that counts. */
+  private def unbounded(share: Double): Share = Share(share, if (inFull) 1.0 else share)
 
   private def estimated(one: Int, other: Int, how: Connection): Share = {
     val (left, right) = (relations(one).estimate, relations(other).estimate)
@@ -87,7 +87,8 @@ final class RoughTrees(
     val (l, r) = (left.estimate.rows.value, right.estimate.rows.value)
     val share = between(left.set, right.set, how)
     val rows = expected(how.kind, l, r, share)
-    val high = feared(how.kind, rows, left.estimate.upperBound, right.estimate.upperBound, share)
+    val most =
+      upperBound(how.kind, rows, left.estimate.upperBound, right.estimate.upperBound, share)
     val bytes = how.kind match {
       case JoinKind.Semi | JoinKind.Anti | JoinKind.Existence => left.rowBytes
       case _ => left.rowBytes + right.rowBytes
@@ -98,7 +99,7 @@ final class RoughTrees(
       left,
       right,
       how,
-      PlanEstimate(Quantity(rows, Origin.Derived), high, None),
+      PlanEstimate(Quantity(rows, Origin.Derived), most, None),
       bytes,
       left.seconds + right.seconds + own
     )
@@ -112,7 +113,8 @@ final class RoughTrees(
       val all = new Product
       few.foreach { i =>
         val near = graph.keyed(i) & many
-        if (near.nonEmpty) near.foreach(j => all.add(ofPairs.expected(i)(j), ofPairs.feared(i)(j)))
+        if (near.nonEmpty)
+          near.foreach(j => all.add(ofPairs.expected(i)(j), ofPairs.upperBound(i)(j)))
       }
       shared.indices.foreach { k =>
         val (ones, others) = (shared(k).relations & few, shared(k).relations & many)
@@ -128,45 +130,45 @@ final class RoughTrees(
 
   /** The members of a key are equal within each set: that of the relation with most values counts. */
   private def leastOf(shares: Shares, ones: RelationSet, others: RelationSet): Share = {
-    var (expected, feared) = (1.0, 1.0)
+    var (expected, upperBound) = (1.0, 1.0)
     ones.foreach { i =>
       others.foreach { j =>
         expected = math.min(expected, shares.expected(i)(j))
-        feared = math.min(feared, shares.feared(i)(j))
+        upperBound = math.min(upperBound, shares.upperBound(i)(j))
       }
     }
-    Share(expected, feared)
+    Share(expected, upperBound)
   }
 
   private final class Shares {
     val expected: Array[Array[Double]] = Array.fill(graph.size, graph.size)(1.0)
-    val feared: Array[Array[Double]] = Array.fill(graph.size, graph.size)(1.0)
+    val upperBound: Array[Array[Double]] = Array.fill(graph.size, graph.size)(1.0)
 
     def set(one: Int, other: Int, share: Share): Unit =
       Seq(one -> other, other -> one).foreach { case (i, j) =>
         expected(i)(j) = share.expected
-        feared(i)(j) = share.feared
+        upperBound(i)(j) = share.upperBound
       }
   }
 }
 
 object RoughTrees {
 
-  /** Of all pairs of rows, those that a join is expected to return, and those that are feared. */
-  final case class Share(expected: Double, feared: Double)
+  /** Of all pairs of rows, those that a join is expected to return, and their upper bound. */
+  final case class Share(expected: Double, upperBound: Double)
 
   private final class Product {
     private var expected = 1.0
-    private var feared = 1.0
+    private var upperBound = 1.0
 
-    def add(more: Double, moreFeared: Double): Unit = {
+    def add(more: Double, moreAtMost: Double): Unit = {
       expected *= more
-      feared *= moreFeared
+      upperBound *= moreAtMost
     }
 
-    def add(share: Share): Unit = add(share.expected, share.feared)
+    def add(share: Share): Unit = add(share.expected, share.upperBound)
 
-    def share: Share = Share(expected, feared)
+    def share: Share = Share(expected, upperBound)
   }
 
   private val leastUnmatched = 0.1
@@ -177,8 +179,8 @@ object RoughTrees {
   def expected(kind: JoinKind, left: Double, right: Double, share: Share): Double =
     returned(kind, left, right, left * right * share.expected)
 
-  /** The same that are feared, at least so many as are expected. */
-  def feared(
+  /** The upper bound of the same, at least so many as are expected. */
+  def upperBound(
       kind: JoinKind,
       expected: Double,
       left: Double,
@@ -186,7 +188,8 @@ object RoughTrees {
       share: Share
   ): Double = {
     val rows =
-      if (kind == JoinKind.Anti) left else returned(kind, left, right, left * right * share.feared)
+      if (kind == JoinKind.Anti) left
+      else returned(kind, left, right, left * right * share.upperBound)
     math.max(expected, rows)
   }
 

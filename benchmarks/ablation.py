@@ -8,131 +8,83 @@ of generated forms give costs of orders, and planning times at 20 and 100 relati
 TPC-DS, planned from statistics at scale factors 10 and 1000 without data, give costs of orders and
 tell which queries get another plan: only these need be run to see what a mechanism does to them.
 
-Costs are those of the whole model, whatever was left out to find an order. Planning times are
-those of the rule that orders joins, the least of several plannings of a query.
+Costs are those of the whole model, whatever was left out to find an order. Planning times are the
+processor times of the rule that orders joins, the least of several plannings of a query.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
 import math
-import os
-import subprocess
 import sys
-import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pyspark
-
-from benchmarks import scale
-from benchmarks.estimates import test_jar
-from benchmarks.paths import RESULTS
-from benchmarks.queries import load_queries
-from benchmarks.setting import commit, machine, versions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from benchmarks import commands
+from benchmarks.datasets.queries import load_queries
+from benchmarks.reporting.results import record
+from benchmarks.reporting.table import render
+from benchmarks.scale import STATISTICS
+from benchmarks.sessions.local import submit, test_jar
 
 MAIN = "io.selinger.bench.AblationBench"
-EXTENSIONS = "io.selinger.SelingerExtension,io.selinger.bench.PlanRecorder"
 SHAPES = "chain,cycle,star,clique,snowflake,tree,shared"
 TIMED = (20, 100)
 """Relations at which planning times are given."""
 
-SCALES: dict[int, tuple[float, dict[str, str]]] = {
-    10: (0.5, {"spark.sql.shuffle.partitions": "16"}),
-    1000: (0.5, scale.CLUSTER),
+CONF = {
+    "spark.sql.extensions": "io.selinger.bench.PlanRecorder,io.selinger.SelingerExtension",
+    "spark.ui.enabled": "false",
+    "spark.selinger.failOnError": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.maxPlanStringLength": "100000000",
+    "spark.sql.debug.maxToStringFields": "10000",
+    "spark.sql.session.timeZone": "UTC",
 }
-"""By scale factor: where it is between the two of the specification, and the cluster."""
+CLUSTER = {
+    "spark.selinger.cluster.cores": "1000",
+    "spark.selinger.cluster.executors": "125",
+    "spark.selinger.cluster.executorMemoryBytes": "32g",
+    "spark.selinger.cluster.driverMemoryBytes": "16g",
+    "spark.sql.shuffle.partitions": "2000",
+}
+SCALES = {10: {"spark.sql.shuffle.partitions": "16"}, 1000: CLUSTER}
+"""Scale factors of TPC-DS, and the cluster for which each is planned."""
+
+FACTS = [
+    f"{channel}_{kind}" for channel in ("catalog", "store", "web") for kind in ("sales", "returns")
+]
+
+# Rows at scale factors 1, 100 and 10,000 of what grows otherwise: TPC-DS 3.2.0, table 3-2.
+_ROWS = {
+    "call_center": (6, 30, 54),
+    "catalog_page": (11_718, 20_400, 40_000),
+    "customer": (100_000, 2_000_000, 65_000_000),
+    "customer_address": (50_000, 1_000_000, 32_500_000),
+    "inventory": (11_745_000, 399_330_000, 1_311_525_000),
+    "item": (18_000, 204_000, 402_000),
+    "promotion": (300, 1_000, 2_000),
+    "reason": (35, 55, 70),
+    "store": (12, 402, 1_500),
+    "warehouse": (5, 15, 25),
+    "web_page": (60, 2_040, 4_002),
+    "web_site": (30, 24, 78),
+}
 
 Row = dict[str, Any]
 
 
 def growth(factor: int) -> dict[str, float]:
     """
-    Give how many times the rows of scale factor 1 each table has, between known scale factors.
+    Give how many times the rows of scale factor 1 the tables have that grow, at one of `SCALES`.
 
-    Parameters
-    ----------
-    factor : int
-        One of `SCALES`.
-
-    Returns
-    -------
-    dict of str to float
-        By table: the geometric mean of the scale factors around it.
-
-    Examples
-    --------
-    >>> round(growth(10)["store_sales"])
-    10
+    Between the scale factors of the specification it is the geometric mean.
     """
-    below, above = (scale.growth(known) for known in ((1, 100) if factor < 100 else (100, 10_000)))
-    share = SCALES[factor][0]
-    return {table: below[table] ** (1 - share) * above[table] ** share for table in below}
-
-
-def ask_spark(request: Row, jar: Path, memory: str) -> list[Row]:
-    """
-    Plan in a session of Spark.
-
-    Parameters
-    ----------
-    request : dict
-        What `AblationBench` reads.
-    jar : pathlib.Path
-        The jar with that class.
-    memory : str
-        Heap of the session.
-
-    Returns
-    -------
-    list of dict
-        One a query and mechanism.
-
-    Raises
-    ------
-    subprocess.CalledProcessError
-        The session failed; its messages are on standard error.
-    """
-    from selinger.install import jar_path
-
-    conf = {
-        "spark.sql.extensions": EXTENSIONS,
-        "spark.log.level": "ERROR",
-        "spark.ui.enabled": "false",
-        "spark.selinger.failOnError": "true",
-        "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-        "spark.sql.maxPlanStringLength": "100000000",
-        "spark.sql.debug.maxToStringFields": "10000",
-        "spark.sql.session.timeZone": "UTC",
-    }
-    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
-    with tempfile.TemporaryDirectory(prefix="ablation-") as temp:
-        asked, answered = Path(temp, "request.json"), Path(temp, "answer.jsonl")
-        asked.write_text(json.dumps({**request, "out": str(answered)}), encoding="utf-8")
-        command = [submit, "--class", MAIN, "--master", "local[2]", "--driver-memory", memory]
-        command += [part for item in conf.items() for part in ("--conf", "=".join(item))]
-        subprocess.run(
-            [*command, "--jars", jar_path(), str(jar), str(asked)],
-            check=True,
-            cwd=temp,
-            env={**os.environ, "SPARK_LOCAL_DIRS": temp, "SPARK_LOCAL_IP": "127.0.0.1"},
-        )
-        return [json.loads(line) for line in answered.read_text(encoding="utf-8").splitlines()]
+    place = 0 if factor < 100 else 1
+    others = {t: math.sqrt(r[place] * r[place + 1]) / r[0] for t, r in _ROWS.items()}
+    return {**dict.fromkeys(FACTS, float(factor)), **others}
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """
-    Give the value that a share of all does not exceed.
-
-    Examples
-    --------
-    >>> percentile([3.0, 1.0, 2.0], 0.5)
-    2.0
-    """
+    """Give the value that a share of all does not exceed."""
     ranked = sorted(values)
     return ranked[max(0, math.ceil(share * len(ranked)) - 1)]
 
@@ -140,11 +92,6 @@ def percentile(values: Sequence[float], share: float) -> float:
 def compare(rows: Iterable[Row]) -> list[Row]:
     """
     Sum each mechanism up against all of them.
-
-    Parameters
-    ----------
-    rows : iterable of dict
-        What `ask_spark` returns.
 
     Returns
     -------
@@ -187,13 +134,9 @@ def compare(rows: Iterable[Row]) -> list[Row]:
             "best": [round(ratios[best], 4), ", ".join(best)],
             "cost": {s: mean(r for key, r in ratios.items() if key[0] == s) for s in sets},
             "plans": {
-                s: sorted(
-                    key[1]
-                    for key, row in found.items()
-                    if key[0] == s and row["plan"] != full[key]["plan"]
-                )
+                s: sorted(key[1] for key, row in found.items() if key[0] == s and row["changed"])
                 for s in sets
-                if any(key[0] == s and "plan" in row for key, row in found.items())
+                if any(key[0] == s and "changed" in row for key, row in found.items())
             },
         }
         for n in TIMED:
@@ -211,22 +154,19 @@ def mean(ratios: Iterable[float]) -> float:
 
 def table(rows: Sequence[Row]) -> str:
     """Show the comparison, one mechanism a line."""
-    lines = [["without", "cost", "worst", "ms at 20", "ms at 100", "other plans"]]
+    lines = []
     for row in rows:
         times = ["/".join(f"{ratio:.2f}" for ratio in row[f"ms_{n}"]) for n in TIMED]
         plans = ", ".join(f"{name}: {len(found)}" for name, found in row["plans"].items())
         lines.append([row["name"], f"{row['ratio']:.3f}", f"{row['worst'][0]:.2f}", *times, plans])
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
+    times = [f"ms at {n} (median/95 %/max)" for n in TIMED]
+    return render(["without", "cost", "worst", *times, "other orders"], lines, left=(0, 5))
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Plan, print a table, and write ``benchmarks/results/ablation.json``."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablation", description=__doc__)
-    add = parser.add_argument
+    """Print a table and write ``benchmarks/results/ablation.json``."""
+    made = commands.parser("ablation", __doc__)
+    add = made.add_argument
     add("--mechanisms", default="", help="those to leave out, parted by commas; default: each")
     add("--sizes", default="8,14,20,40,100", help="relations of generated joins; empty: none")
     add("--shapes", default=SHAPES, help="forms of generated joins")
@@ -235,9 +175,8 @@ def main(arguments: list[str] | None = None) -> int:
     add("--warmups", type=int, default=1, help="rounds before anything is measured")
     add("--scales", default="10,1000", help="scale factors of TPC-DS; empty: none")
     add("--memory", default="3g", help="heap of the session")
-    add("--out", type=Path, default=RESULTS / "ablation.json")
     add("--jar", type=Path, default=test_jar(), help="the jar with the benchmarks' classes")
-    options = parser.parse_args(arguments)
+    options = commands.parse(made, arguments)
     request = {
         "mechanisms": [name for name in options.mechanisms.split(",") if name],
         "shapes": options.shapes.split(","),
@@ -248,25 +187,17 @@ def main(arguments: list[str] | None = None) -> int:
     }
     queries = [{"name": q.name, "text": q.spark} for q in load_queries("tpcds").values()]
     scales = [
-        {"name": f"TPC-DS {factor}", "growth": growth(factor), "conf": SCALES[factor][1]}
+        {"name": f"TPC-DS {factor}", "growth": growth(factor), "conf": SCALES[factor]}
         for factor in map(int, filter(None, options.scales.split(",")))
     ]
-    statistics = scale.STATISTICS.read_text(encoding="utf-8")
+    statistics = STATISTICS.read_text(encoding="utf-8")
     asked = {**request, "queries": queries, "scales": scales, "statistics": statistics}
-    found = ask_spark(asked, options.jar, options.memory)
+    found = submit(MAIN, asked, options.jar, options.memory, CONF)
     rows = compare(found)
-    results: Row = {
-        "benchmark": "ablation",
-        "command": "python -m benchmarks.ablation " + " ".join(arguments or sys.argv[1:]),
-        "commit": commit(),
-        "spark": versions()["spark"],
-        "machine": machine(),
-        "rows": rows,
-        "summary": {"mechanisms": len(rows), "planned": len(found)},
-    }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    config = {**request, "scales": options.scales, "memory": options.memory}
+    summary = {"mechanisms": len(rows), "planned": len(found)}
     print(table(rows))
+    commands.finish(record("ablation", options.command, config, rows, summary), options)
     return 0
 
 

@@ -7,7 +7,7 @@ import io.selinger.ordering.{OrderProblem, ReorderJoins}
 import io.selinger.ordering.ablation.Mechanism
 import io.selinger.ordering.graph.{JoinRegion, SharedPlans, SubqueryJoins}
 import io.selinger.ordering.sharing.SharedOrders
-import io.selinger.stats.relations.KeyColumns
+import java.lang.management.ManagementFactory
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -94,12 +94,13 @@ object AblationBench {
     }
   }
 
-  /** Milliseconds of the whole rule, and the plan that it returns. */
+  /** Milliseconds of processor time that the whole rule takes, and the plan that it returns. */
   private def planned(session: SparkSession, plan: LogicalPlan): (Double, LogicalPlan) = {
     val rule = new ReorderJoins(session)
-    val start = System.nanoTime()
+    val threads = ManagementFactory.getThreadMXBean
+    val start = threads.getCurrentThreadCpuTime
     val result = rule.apply(plan)
-    ((System.nanoTime() - start) / 1e6, result)
+    ((threads.getCurrentThreadCpuTime - start) / 1e6, result)
   }
 
   // ---- queries over imported statistics -------------------------------------------------------
@@ -120,35 +121,35 @@ object AblationBench {
     val _ = session
       .sql("SELECT * FROM selinger_import_stats(:file, :options)", arguments)
       .collect()
-    for {
-      query <- request.get("queries").elements().asScala.toSeq
-      configuration <- configurations
-    } yield {
-      val (text, ordered) = leaveOut(session, configuration) {
-        val execution = session.sql(query.get("text").asText).queryExecution
-        val text = execution.executedPlan.toString
-        (text, PlanRecorder.recorded)
+    request.get("queries").elements().asScala.toSeq.flatMap { query =>
+      val inputs = PlanRecorder.of(session, query.get("text").asText)
+      def ordered(configuration: String) =
+        leaveOut(session, configuration)(inputs.map(planned(session, _)._2))
+      val full = ordered(all)
+      val cost = full.map(seconds(session, _)).sum
+      configurations.map { configuration =>
+        val found = ordered(configuration)
+        val isSame = found.map(textOf) == full.map(textOf)
+        json
+          .createObjectNode()
+          .put("set", name)
+          .put("query", query.get("name").asText)
+          .put("without", configuration)
+          .put("changed", !isSame)
+          .put("cost", if (isSame) cost else found.map(seconds(session, _)).sum)
+          .toString
       }
-      json
-        .createObjectNode()
-        .put("set", name)
-        .put("query", query.get("name").asText)
-        .put("without", configuration)
-        .put("plan", withoutIds(text).hashCode.toHexString)
-        .put("cost", ordered.fold(0.0)(seconds(session, _)))
-        .toString
     }
   }
 
-  private def withoutIds(plan: String): String =
-    plan.replaceAll("#\\d+L?", "#").replaceAll("plan_id=\\d+", "")
+  /** The plan without ids, of which rewriting subqueries makes new ones each time. */
+  private def textOf(plan: LogicalPlan): String = plan.toString.replaceAll("#\\d+L?", "#")
 
   // ---- costs ----------------------------------------------------------------------------------
 
   /** What the joins of a plan cost in the order in which they are, by the whole model. */
   private def seconds(session: SparkSession, plan: LogicalPlan): Double = {
-    val _ = PlanningPass.start()
-    KeyColumns.note(plan)
+    val _ = PlanningPass.start().workOn(plan)
     (plan +: plan.subqueriesAll).map { part =>
       val joined = SubqueryJoins.of(part)
       val regions = regionsOf(session, joined, SharedPlans.of(joined))

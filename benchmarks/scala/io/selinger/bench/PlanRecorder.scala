@@ -1,13 +1,15 @@
 package io.selinger.bench
 
-import java.util.concurrent.atomic.AtomicReference
+import java.util.concurrent.ConcurrentLinkedQueue
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.classic.SparkSession
+import scala.jdk.CollectionConverters._
 
 /**
- * Keeps the plan of a query as the ordering of joins has left it: named after Selinger's extension in
- * `spark.sql.extensions`, its rule runs right after ours.
+ * Keeps the plans of a query as the ordering of joins gets them: named before Selinger's extension in
+ * `spark.sql.extensions`, its rule runs right before ours.
  */
 final class PlanRecorder extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit =
@@ -16,14 +18,18 @@ final class PlanRecorder extends (SparkSessionExtensions => Unit) {
 
 object PlanRecorder {
 
-  private val last = new AtomicReference[Option[LogicalPlan]](None)
+  private val plans = new ConcurrentLinkedQueue[LogicalPlan]()
 
-  /** The plan of the query that was optimised last; those of its subqueries come before. */
-  def recorded: Option[LogicalPlan] = last.get()
+  /** Plans of the subqueries of a query, then its own. */
+  def of(session: SparkSession, text: String): Seq[LogicalPlan] = {
+    plans.clear()
+    val _ = session.sql(text).queryExecution.optimizedPlan
+    plans.asScala.toSeq
+  }
 
   private object Recording extends Rule[LogicalPlan] {
     override def apply(plan: LogicalPlan): LogicalPlan = {
-      last.set(Some(plan))
+      val _ = plans.add(plan)
       plan
     }
   }

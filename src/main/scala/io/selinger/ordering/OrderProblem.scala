@@ -3,7 +3,9 @@ package io.selinger.ordering
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Origin, Phase, Precondition, RaisedErrors, Reason}
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings}
-import io.selinger.estimate.{LeafStatistics, PlanEstimate, Selectivity}
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.LeafStatistics
+import io.selinger.estimate.predicates.Selectivity
 import io.selinger.ordering.ablation.Mechanism
 import io.selinger.ordering.graph.{JoinGraph, JoinRegion}
 import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan, OperatorLimits}

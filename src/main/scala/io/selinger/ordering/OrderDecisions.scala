@@ -79,7 +79,9 @@ private[ordering] object OrderDecisions {
     val setting = reason match {
       case Reason.SparkReorders => Some(SQLConf.JOIN_REORDER_ENABLED.key)
       case Reason.NoStatistics =>
-        Option.unless(SelingerConf.switches.enabled(ReadFooterStatistics))(ReadFooterStatistics.switch)
+        Option.unless(
+          SelingerConf.switches.enabled(ReadFooterStatistics)
+        )(ReadFooterStatistics.switch)
       case Reason.BudgetExceeded => Some(SelingerConf.PLANNING_BUDGET_MS.key)
       // Nothing but another query would change it.
       case _ => None

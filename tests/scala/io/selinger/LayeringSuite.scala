@@ -82,7 +82,14 @@ class LayeringSuite extends AnyFunSuite {
       Seq("sketches")
     ),
     "estimate" -> Seq(Seq(""), Seq("predicates"), Seq("joins"), Seq("plans")),
-    "ordering" -> Seq(Seq("graph"), Seq("tree"), Seq("search"), Seq("sharing"), Seq(""))
+    "ordering" -> Seq(
+      Seq("ablation"),
+      Seq("graph"),
+      Seq("tree"),
+      Seq("search"),
+      Seq("sharing"),
+      Seq("")
+    )
   )
 
   rooms.foreach { case (owner, order) =>

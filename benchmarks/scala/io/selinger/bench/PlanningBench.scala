@@ -3,7 +3,7 @@ package io.selinger.bench
 import com.fasterxml.jackson.databind.ObjectMapper
 import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
-import io.selinger.ordering.ReorderJoins
+import io.selinger.ordering.{OrderProblem, ReorderJoins}
 import io.selinger.ordering.graph.JoinRegion
 import io.selinger.ordering.search.{GreedyOperatorOrdering, JoinEnumerator}
 import java.lang.management.ManagementFactory
@@ -88,7 +88,7 @@ object PlanningBench {
     val _ = PlanningPass.start()
     val problem = query.plan
       .collectFirst(Function.unlift((node: LogicalPlan) => JoinRegion.at(node)))
-      .flatMap(region => ReorderJoins.problem(session, region).toOption)
+      .flatMap(region => OrderProblem.of(session, region).toOption)
       .getOrElse(throw new IllegalStateException(s"no order to find: $query"))
     def search(maxPairs: Long) = new JoinEnumerator(
       problem.graph.shape,

@@ -452,13 +452,13 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
 
   test("the margin grows with doubt about the relations and with the number of joins") {
     def margin(origin: Origin, joins: Int) =
-      ReorderJoins.marginOf(0.2, Seq(Origin.Exact, origin), joins)
+      OrderProblem.marginOf(0.2, Seq(Origin.Exact, origin), joins)
     assert(margin(Origin.Exact, 2) == 0.2)
     val origins =
       Seq(Origin.Exact, Origin.Sampled, Origin.Derived, Origin.Default).map(margin(_, 5))
     assert(origins == origins.sorted.distinct)
     assert(margin(Origin.Derived, 20) > margin(Origin.Derived, 5))
-    assert(ReorderJoins.marginOf(0.2, Seq(Origin.Default), 1000) < 1.0)
+    assert(OrderProblem.marginOf(0.2, Seq(Origin.Default), 1000) < 1.0)
   }
 
   test("the relations named are those on whose rows the choice depends most") {

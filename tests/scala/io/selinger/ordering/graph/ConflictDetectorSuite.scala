@@ -282,12 +282,12 @@ object ConflictDetectorSuite {
     val graph = Hypergraph.of(query.tables.size, edges)
     val (pairs, complete) = new CsgCmpPairs(graph, Long.MaxValue / 100, () => false).result()
     assert(complete)
-    assert(pairs.distinctBy(p => Set(p.one, p.other)).size == pairs.size, "each pair once")
+    assert(pairs.distinctBy(p => Set(p.csg, p.cmp)).size == pairs.size, "each pair once")
     val trees = mutable.HashMap.empty[RelationSet, Vector[Tree]]
     query.tables.indices.foreach(i => trees(RelationSet.single(i)) = Vector(Leaf(i)))
     pairs.foreach { pair =>
-      val both = pair.one | pair.other
-      val (left, right) = if (pair.how.swapped) (pair.other, pair.one) else (pair.one, pair.other)
+      val both = pair.csg | pair.cmp
+      val (left, right) = if (pair.how.swapped) (pair.cmp, pair.csg) else (pair.csg, pair.cmp)
       val predicates = pair.how.edge match {
         case Some(index) => graph.edges(index).predicates
         case None => edges.filter(_.crosses(left, right, both)).flatMap(_.predicates)

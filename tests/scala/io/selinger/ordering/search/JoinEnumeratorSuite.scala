@@ -143,7 +143,7 @@ class JoinEnumeratorSuite extends AnyFunSuite {
     val chain = JoinGraphs.chain(64).shape
     val (pairs, complete) = counted(chain, Long.MaxValue / 100)
     assert(complete && pairs.size == (64 * 64 * 64 - 64) / 6)
-    assert((pairs.last.one | pairs.last.other) == chain.all)
+    assert((pairs.last.csg | pairs.last.cmp) == chain.all)
     // All joins with the last relation of all.
     val star =
       JoinGraphs.graph(64, (0 until 12).map(i => (i, 63)) ++ (12 until 63).map(i => (i - 1, i)))
@@ -159,11 +159,11 @@ class JoinEnumeratorSuite extends AnyFunSuite {
     val built = mutable.HashSet.from((0 until graph.size).map(RelationSet.single))
     val used = mutable.HashSet(graph.all)
     pairs.forall { pair =>
-      built += pair.one | pair.other
-      built(pair.one) && built(pair.other)
+      built += pair.csg | pair.cmp
+      built(pair.csg) && built(pair.cmp)
     } && pairs.reverse.forall { pair =>
-      used ++= Seq(pair.one, pair.other)
-      used(pair.one | pair.other)
+      used ++= Seq(pair.csg, pair.cmp)
+      used(pair.csg | pair.cmp)
     }
   }
 
@@ -263,7 +263,7 @@ class JoinEnumeratorSuite extends AnyFunSuite {
         val graph = form(n).shape
         val (found, complete) = new CsgCmpPairs(graph, pairs(n), () => false).result()
         assert(complete && found.size == pairs(n), s"$n relations")
-        assert(found.distinctBy(pair => Set(pair.one, pair.other)).size == found.size)
+        assert(found.distinctBy(pair => Set(pair.csg, pair.cmp)).size == found.size)
       }
     }
   }

@@ -4,7 +4,7 @@ import io.selinger.bench.JoinShapes
 import io.selinger.core.{Origin, Quantity}
 import io.selinger.cost.{Cluster, JoinCost, JoinLimits, JoinOperatorModel, JoinOperators}
 import io.selinger.estimate.{Domain, PlanEstimate}
-import io.selinger.ordering.{JoinGraphs, ReorderJoins}
+import io.selinger.ordering.{JoinGraphs, OrderProblem}
 import io.selinger.ordering.graph.{Connection, JoinGraph, JoinKind, JoinRegion, RelationSet}
 import io.selinger.ordering.sharing.SharedOrders
 import io.selinger.testing.SharedSession
@@ -238,7 +238,7 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
     } yield {
       val region = JoinShapes(shape, 10, mixed, seed).plan
         .collectFirst(Function.unlift((node: LogicalPlan) => JoinRegion.at(node)))
-      val problem = ReorderJoins.problem(spark, region.get).toOption.get
+      val problem = OrderProblem.of(spark, region.get).toOption.get
       val relations = (0 until problem.graph.shape.size).map(problem.trees.relation)
       val rough = new RoughTrees(relations, problem.graph.shape, problem.trees, inFull = true)
       def again(tree: JoinTree): JoinTree = tree match {

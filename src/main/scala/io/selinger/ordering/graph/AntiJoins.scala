@@ -2,6 +2,7 @@ package io.selinger.ordering.graph
 
 import io.selinger.core.RaisedErrors
 import io.selinger.estimate.predicates.Selectivity
+import io.selinger.ordering.ablation.Mechanism
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -30,7 +31,7 @@ private[ordering] object AntiJoins {
 
   /** The very same plan where it has no such join. */
   def of(plan: LogicalPlan): LogicalPlan =
-    if (!plan.containsPattern(TreePattern.OUTER_JOIN)) plan
+    if (!plan.containsPattern(TreePattern.OUTER_JOIN) || !Mechanism.AntiJoins.isOn) plan
     else
       plan.transformUp {
         case project @ Project(list, Filter(condition, join @ OuterJoin(kept, filled))) =>
@@ -48,7 +49,10 @@ private[ordering] object AntiJoins {
       }
 
   /** With outer joins in the place of those anti joins that no order has moved. */
-  def restored(plan: LogicalPlan): LogicalPlan = plan.transformUp {
+  def restored(plan: LogicalPlan): LogicalPlan =
+    if (Mechanism.AntiJoinRestoration.isOn) withOuterJoins(plan) else plan
+
+  private def withOuterJoins(plan: LogicalPlan): LogicalPlan = plan.transformUp {
     case anti @ Join(kept, filled, LeftAnti, condition, hint) =>
       anti.getTagValue(written).fold[LogicalPlan](anti) { before =>
         val outer =

@@ -30,8 +30,8 @@ object OperatorTree {
     val operators: Vector[Operator] = left.operators ++ right.operators :+ this
     val allInner: Boolean = operators.forall(_.kind == JoinKind.Inner)
 
-    /** Relations that the condition concerns: the syntactic eligibility set. */
-    val concerned: RelationSet = RelationSet.union(predicates.map(_.references))
+    /** Syntactic eligibility set (SES): relations whose columns the condition uses. */
+    val ses: RelationSet = RelationSet.union(predicates.map(_.references))
 
     val rejects: RelationSet = RelationSet.union(predicates.map(_.rejects))
   }
@@ -51,7 +51,7 @@ final case class ConflictRule(any: RelationSet, all: RelationSet) {
 
 /**
  * A join of the query, or one conjunct of an inner join, that may take place wherever its relations
- * are there: the total eligibility set, in two halves, and rules on what else must be there.
+ * are there: the total eligibility set (TES), in two halves, and rules on what else must be there.
  *
  * @param predicates conjuncts that it evaluates, by id
  * @param anySplit whether its relations may be split between the inputs in any way: it is a conjunct
@@ -67,7 +67,9 @@ final case class JoinEdge(
     anySplit: Boolean = false,
     optional: Boolean = false
 ) {
-  val relations: RelationSet = left | right
+
+  /** Total eligibility set: relations that must be there, whatever the order. */
+  val tes: RelationSet = left | right
 
   def isSimple: Boolean =
     kind == JoinKind.Inner && rules.isEmpty && !optional && left.size == 1 && right.size == 1
@@ -78,7 +80,7 @@ final case class JoinEdge(
 
   /** Whether its relations come together in a join of these inputs. */
   def crosses(one: RelationSet, other: RelationSet, both: RelationSet): Boolean =
-    relations.within(both) && !relations.within(one) && !relations.within(other)
+    tes.within(both) && !tes.within(one) && !tes.within(other)
 
   def rulesHold(both: RelationSet): Boolean = rules.forall(_.holds(both))
 }
@@ -116,17 +118,17 @@ final class ConflictDetector(root: OperatorTree) {
       operator.predicates.map(p => edge(operator, p.references, Seq(p.id), rules))
     case _ =>
       val ids = operator.predicates.map(_.id)
-      Seq(edge(operator, operator.concerned, ids, rulesOf(operator)))
+      Seq(edge(operator, operator.ses, ids, rulesOf(operator)))
   }
 
   private def edge(
       operator: Operator,
-      concerned: RelationSet,
+      ses: RelationSet,
       predicates: Seq[Int],
       all: Seq[ConflictRule]
   ): JoinEdge = {
     def half(side: OperatorTree) =
-      if (concerned.meets(side.relations)) concerned & side.relations else side.relations
+      if (ses.meets(side.relations)) ses & side.relations else side.relations
     val own = half(operator.left) | half(operator.right)
     val (eligible, rules) = absorbed(own, all)
     JoinEdge(
@@ -180,13 +182,13 @@ final class ConflictDetector(root: OperatorTree) {
    * Of a part that it does not name, this is asked of whatever else comes there with it.
    */
   private def rejects(join: Operator, part: OperatorTree, side: OperatorTree): Boolean =
-    join.rejects.meets(part.relations) || !join.concerned.meets(part.relations) && {
-      val named = join.concerned & side.relations
+    join.rejects.meets(part.relations) || !join.ses.meets(part.relations) && {
+      val named = join.ses & side.relations
       named.nonEmpty && named.within(join.rejects)
     }
 
   private def rule(a: Operator, from: OperatorTree, to: OperatorTree): ConflictRule = {
-    val named = a.concerned & to.relations
+    val named = a.ses & to.relations
     ConflictRule(from.relations, if (named.isEmpty) to.relations else named)
   }
 }

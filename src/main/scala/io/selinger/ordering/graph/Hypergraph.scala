@@ -20,13 +20,13 @@ object Connection {
  *
  * @param adjacent for each relation those that an unconditional inner join connects it with
  * @param edges all other joins
- * @param keyed for each relation those with which it shares keys; whether rules allow a join of just
- *   these two is another question
+ * @param keyNeighbours for each relation those that are in an equivalence class with it; whether rules
+ *   allow a join of just these two is another question
  */
 final class Hypergraph(
     val adjacent: IndexedSeq[RelationSet],
     val edges: IndexedSeq[JoinEdge],
-    val keyed: IndexedSeq[RelationSet]
+    val keyNeighbours: IndexedSeq[RelationSet]
 ) {
 
   val size: Int = adjacent.size
@@ -34,19 +34,19 @@ final class Hypergraph(
   val all: RelationSet = RelationSet.first(size)
 
   // Of each of `edges`, how many relations come together in it.
-  private val sizes: Array[Int] = edges.iterator.map(_.relations.size).toArray
+  private val sizes: Array[Int] = edges.iterator.map(_.tes.size).toArray
 
   // Indices of those of `edges` that concern a relation, smallest first.
   private val at: Array[Array[Int]] = {
     val found = Array.fill(size)(Array.newBuilder[Int])
-    edges.indices.sortBy(sizes(_)).foreach(e => edges(e).relations.foreach(found(_) += e))
+    edges.indices.sortBy(sizes(_)).foreach(e => edges(e).tes.foreach(found(_) += e))
     found.map(_.result())
   }
 
   // By relation, of each of these edges: the other relation, where it concerns just two; else -1.
   private val partners: Array[Array[Int]] = Array.tabulate(size) { i =>
     at(i).map { e =>
-      if (sizes(e) == 2) edges(e).relations.without(RelationSet.single(i)).lowest else -1
+      if (sizes(e) == 2) edges(e).tes.without(RelationSet.single(i)).lowest else -1
     }
   }
 
@@ -75,8 +75,8 @@ final class Hypergraph(
     val (few, many) = if (one.size <= other.size) (one, other) else (other, one)
     def crosses(member: Int, edge: JoinEdge): Boolean =
       // Each edge once, whatever number of its relations are in the smaller set.
-      edge.relations.meets(many) && edge.relations.lowestShared(few) == member &&
-        edge.relations.within(both)
+      edge.tes.meets(many) && edge.tes.lowestShared(few) == member &&
+        edge.tes.within(both)
     few.foreach { member =>
       val (candidates, others) = (at(member), partners(member))
       var i = 0
@@ -126,7 +126,7 @@ final class Hypergraph(
 
   /** Whether any join leads from each relation to each other. */
   def isConnected: Boolean = {
-    val parts = edges.map(_.relations) ++
+    val parts = edges.map(_.tes) ++
       adjacent.zipWithIndex.map { case (near, i) => near | RelationSet.single(i) }
     def reached(set: RelationSet): RelationSet = {
       val more = RelationSet.union(parts.filter(_.meets(set))) | set
@@ -138,7 +138,7 @@ final class Hypergraph(
 
 object Hypergraph {
 
-  /** @param keys relations of each */
+  /** @param keys relations of each equivalence class */
   def of(size: Int, edges: Seq[JoinEdge], keys: Seq[RelationSet] = Nil): Hypergraph = {
     val (simple, complex) = edges.partition(_.isSimple)
     val adjacent = Array.fill(size)(RelationSet.empty)
@@ -147,8 +147,9 @@ object Hypergraph {
       adjacent(left) = adjacent(left) | edge.right
       adjacent(right) = adjacent(right) | edge.left
     }
-    val keyed = adjacent.clone()
-    keys.foreach(key => key.foreach(i => keyed(i) = keyed(i) | key.without(RelationSet.single(i))))
-    new Hypergraph(ArraySeq.from(adjacent), ArraySeq.from(complex), ArraySeq.from(keyed))
+    val keyNeighbours = adjacent.clone()
+    for (key <- keys; i <- key.members)
+      keyNeighbours(i) = keyNeighbours(i) | key.without(RelationSet.single(i))
+    new Hypergraph(ArraySeq.from(adjacent), ArraySeq.from(complex), ArraySeq.from(keyNeighbours))
   }
 }

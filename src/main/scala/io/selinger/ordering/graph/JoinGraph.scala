@@ -1,5 +1,6 @@
 package io.selinger.ordering.graph
 
+import io.selinger.ordering.ablation.Mechanism
 import io.selinger.ordering.graph.JoinRegion.{Leaf, Pair, Shape}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans._
@@ -123,7 +124,7 @@ final case class JoinGraph(
         found.update(column.exprId, found.getOrElse(column.exprId, RelationSet.empty) | relations)
       }
     for (key <- keys; (_, member) <- key.members) add(member, key.relations)
-    predicates.foreach(p => add(p.condition, p.edge.relations))
+    predicates.foreach(p => add(p.condition, p.edge.tes))
     found
   }
 
@@ -192,6 +193,24 @@ object JoinGraph {
       output: Seq[Attribute]
   ): Option[JoinGraph] = new Builder(relations.toIndexedSeq, written, output).graph
 
+  /**
+   * An equivalence class and what it implies.
+   *
+   * @param local equalities within single relations
+   * @param edges joins of relations of which the query does not compare the members
+   */
+  private final case class Closure(
+      key: EquivalenceClass,
+      local: Seq[Expression],
+      edges: Seq[JoinEdge]
+  ) {
+
+    /** Whether each two of its relations may be joined by it. */
+    def isTransitive: Boolean =
+      key.members.size <= 2 || Mechanism.TransitiveKeys.isOn &&
+        edges.forall(edge => edge.kind == JoinKind.Inner && edge.tes.size == 2)
+  }
+
   private final class Builder(
       relations: IndexedSeq[LogicalPlan],
       written: Shape,
@@ -201,6 +220,7 @@ object JoinGraph {
       relations.zipWithIndex.flatMap { case (r, i) => r.output.map(_.exprId -> i) }.toMap
 
     private val outputs = AttributeSet(output)
+    private val keepsMembers = Mechanism.KeptMembers.isOn
 
     private val pairs = written.joins
 
@@ -222,7 +242,8 @@ object JoinGraph {
       case other => RelationSet.union(columnsOf(other).iterator.map(relationOf))
     }
 
-    private lazy val concerned: IndexedSeq[RelationSet] = conditions.map(relationsOf)
+    // Of each condition, the relations that it names.
+    private lazy val named: IndexedSeq[RelationSet] = conditions.map(relationsOf)
 
     private def tree: OperatorTree = {
       var next = 0
@@ -233,8 +254,8 @@ object JoinGraph {
           val (l, r) = (convert(left), convert(right))
           val predicates = own.next().map { condition =>
             next += 1
-            val named = concerned(next - 1)
-            OperatorTree.Predicate(next - 1, named, rejecting(condition, named))
+            val ses = named(next - 1)
+            OperatorTree.Predicate(next - 1, ses, rejecting(condition, ses))
           }
           OperatorTree.Operator(kindOf(kind), predicates, l, r)
       }
@@ -258,44 +279,23 @@ object JoinGraph {
       for (edge <- edges; condition <- edge.predicates) edgeOf(condition) = edge
       val equalities = conditions.indices.flatMap { i =>
         conditions(i) match {
-          case e @ EqualTo(l, r) if isFree(edgeOf(i), concerned(i)) && apart(l, r) => Some((i, e))
+          case e @ EqualTo(l, r) if isFree(edgeOf(i), named(i)) && apart(l, r) => Some((i, e))
           case _ => None
         }
       }
-      val classes = equivalent(equalities.map(_._2)).map(keyClass)
-      val allInner = pairs.forall(_.joinType == Inner)
-      // What follows from others may be subject to rules of its own.
-      val implied = classes.map {
-        case (key, _) if key.members.size <= 2 => Nil
-        case (key, _) =>
-          val named = key.written.map(relationsOf)
-          for {
-            (one, n) <- key.members.map(_._1).zipWithIndex
-            (other, _) <- key.members.drop(n + 1)
-            if !named.contains(singles(one) | singles(other))
-          } yield
-            if (allInner) simple(one, other) else detector.between(one, other)
-      }
-      val transitive = implied.map(_.forall(e => e.kind == JoinKind.Inner && e.relations.size == 2))
-      val (whole, split) = classes.zip(implied).zip(transitive).partition(_._2)
-      val apartKeys = split.flatMap { case (((key, _), _), _) =>
-        key.written.flatMap(e =>
-          keyClass(Seq(e)) match {
-            case (one, Nil) => Some(one)
-            case _ => None
-          }
-        )
-      }
-      val keys = whole.map(_._1._1._1) ++ apartKeys
+      val closures = equivalent(equalities.map(_._2)).map(closure(_, detector))
+      val (transitive, rest) = closures.partition(_.isTransitive)
+      val keys = transitive.map(_.key) ++
+        rest.flatMap(_.key.written).map(e => keyClass(Seq(e))).filter(_._2.isEmpty).map(_._1)
       val inKeys = new java.util.IdentityHashMap[Expression, Unit]()
       for (key <- keys; equality <- key.written) inKeys.put(equality, ())
       val beside = conditions.indices.filterNot(i => inKeys.containsKey(conditions(i))).map { i =>
         JoinPredicate(conditions(i), edgeOf(i), sidesOf(conditions(i)))
       }
-      val shape =
-        Hypergraph.of(relations.size, edges ++ whole.flatMap(_._1._2), keys.map(_.relations))
+      val allEdges = edges ++ transitive.flatMap(_.edges)
+      val shape = Hypergraph.of(relations.size, allEdges, keys.map(_.relations))
       JoinGraph(
-        filtered(whole.flatMap(_._1._1._2)),
+        filtered(transitive.flatMap(_.local)),
         ArraySeq.from(keys),
         beside,
         shape,
@@ -304,12 +304,31 @@ object JoinGraph {
       )
     }
 
+    /** What follows from equalities, which may be subject to rules of its own. */
+    private def closure(equalities: Seq[EqualTo], detector: ConflictDetector): Closure = {
+      val (key, local) = keyClass(equalities)
+      val edges =
+        if (key.members.size <= 2) Nil
+        else {
+          val written = key.written.map(relationsOf)
+          for {
+            (one, n) <- key.members.map(_._1).zipWithIndex
+            (other, _) <- key.members.drop(n + 1)
+            if !written.contains(singles(one) | singles(other))
+          } yield
+            if (allInner) simple(one, other) else detector.between(one, other)
+        }
+      Closure(key, local, edges)
+    }
+
+    private lazy val allInner: Boolean = pairs.forall(_.joinType == Inner)
+
     private def simple(one: Int, other: Int): JoinEdge =
       JoinEdge(JoinKind.Inner, RelationSet.single(one), RelationSet.single(other), Nil, Nil)
 
     /** An equality of two relations, which nothing else must come before. */
-    private def isFree(edge: JoinEdge, concerned: RelationSet): Boolean =
-      edge.kind == JoinKind.Inner && edge.relations == concerned
+    private def isFree(edge: JoinEdge, ses: RelationSet): Boolean =
+      edge.kind == JoinKind.Inner && edge.tes == ses
 
     private def apart(left: Expression, right: Expression): Boolean = {
       val (one, other) = (relationsOf(left), relationsOf(right))
@@ -374,7 +393,7 @@ object JoinGraph {
           (byRelation.map { case (i, expressions) => i -> expressions.head }, within)
       }
       val kept = members.collect {
-        case (i, member: Attribute) if outputs.contains(member) => i
+        case (i, member: Attribute) if keepsMembers && outputs.contains(member) => i
       }
       (EquivalenceClass(members, equalities, RelationSet.of(kept)), implied)
     }

@@ -1,6 +1,7 @@
 package io.selinger.ordering.graph
 
 import io.selinger.core.{RaisedErrors, Reason}
+import io.selinger.ordering.ablation.Mechanism
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -107,7 +108,7 @@ object JoinRegion {
     private def flatten(node: LogicalPlan, isKept: Boolean): (Shape, Sources) =
       found.at(node, isKept) match {
         case None => opened(node, isKept)
-        case Some(reason) => closed(node, reason)
+        case Some(boundary) => closed(node, boundary.reason)
       }
 
     private def closed(node: LogicalPlan, reason: Option[Reason]): (Shape, Sources) = {
@@ -181,16 +182,22 @@ object JoinRegion {
   // several times each would double at every step, and be evaluated as often for each row.
   private val mostNodes = 40
 
+  /**
+   * A node that does not belong to the region above it.
+   *
+   * @param reason none where nobody would expect otherwise: of what joins nothing
+   */
+  private final case class Boundary(reason: Option[Reason])
+
   /** What bounds a region. Each node is asked once: conditions above ask for all that is below. */
   private final class Barriers {
 
     private val known =
-      new java.util.IdentityHashMap[LogicalPlan, Map[Boolean, Option[Option[Reason]]]]()
+      new java.util.IdentityHashMap[LogicalPlan, Map[Boolean, Option[Boundary]]]()
     private val sizes = mutable.HashMap.empty[ExprId, Int]
 
     /**
-     * Why a node must stay where it is; none if it may move. The reason is itself missing where nobody
-     * would expect otherwise: of what joins nothing.
+     * Where a node must stay where it is; none if it may move.
      *
      * A hint is about the inputs that its writer saw. A condition may move only if it gives the same
      * rows wherever it is evaluated: no error that a row raises which another join would have removed
@@ -198,8 +205,8 @@ object JoinRegion {
      *
      * @param isKept whether no outer join above puts nulls into what the node returns
      */
-    def at(node: LogicalPlan, isKept: Boolean): Option[Option[Reason]] = {
-      val before = Option(known.get(node)).getOrElse(Map.empty[Boolean, Option[Option[Reason]]])
+    def at(node: LogicalPlan, isKept: Boolean): Option[Boundary] = {
+      val before = Option(known.get(node)).getOrElse(Map.empty[Boolean, Option[Boundary]])
       before.getOrElse(
         isKept, {
           val found = barrier(node, isKept)
@@ -209,45 +216,47 @@ object JoinRegion {
       )
     }
 
-    private def barrier(node: LogicalPlan, isKept: Boolean): Option[Option[Reason]] = node match {
+    private def barrier(node: LogicalPlan, isKept: Boolean): Option[Boundary] = node match {
       case join: Join =>
         val conditions = conditionsOf(join.condition)
-        if (join.hint != JoinHint.NONE) Some(Some(Reason.HintObeyed))
-        else if (isNullAware(join)) Some(Some(Reason.NullAwareAntiJoin))
-        else if (!conditions.forall(RaisedErrors.isSafe)) Some(Some(Reason.MayRaise))
+        if (join.hint != JoinHint.NONE) Some(Boundary(Some(Reason.HintObeyed)))
+        else if (isNullAware(join)) Some(Boundary(Some(Reason.NullAwareAntiJoin)))
+        else if (!conditions.forall(RaisedErrors.isSafe)) Some(Boundary(Some(Reason.MayRaise)))
         else {
           val fits = join.joinType match {
             case _: InnerLike => conditions.forall(belongsTo(_, join, isKept))
-            case LeftOuter | RightOuter | FullOuter | LeftSemi | LeftAnti | _: ExistenceJoin => true
+            case LeftOuter | RightOuter | FullOuter | LeftSemi | LeftAnti | _: ExistenceJoin =>
+              Mechanism.OuterJoins.isOn
             case _ => false
           }
-          Option.unless(fits && !usesMarks(join, conditions))(Some(Reason.JoinFixed))
+          Option.unless(fits && !usesMarks(join, conditions))(Boundary(Some(Reason.JoinFixed)))
         }
       case Filter(condition, child) =>
         below(child, isKept).orElse {
-          if (!conjuncts(condition).forall(RaisedErrors.isSafe)) Some(Some(Reason.MayRaise))
+          if (!conjuncts(condition).forall(RaisedErrors.isSafe))
+            Some(Boundary(Some(Reason.MayRaise)))
           else
             Option.unless(conjuncts(condition).forall(belongsBelow(_, child, isKept)))(
-              Some(Reason.JoinFixed)
+              Boundary(Some(Reason.JoinFixed))
             )
         }
       case Project(list, child) =>
         below(child, isKept).orElse {
           val computed = list.collect { case Alias(source, _) => source }
-          if (!computed.forall(RaisedErrors.isSafe)) Some(Some(Reason.MayRaise))
+          if (!computed.forall(RaisedErrors.isSafe)) Some(Boundary(Some(Reason.MayRaise)))
           else {
             // Where an outer join puts nulls, a value that is computed above it need not be null.
             val moves = computed.forall(_.isInstanceOf[Attribute]) ||
               isKept && computed.forall(_.references.nonEmpty)
-            Option.unless(moves && areSmall(list))(Some(Reason.JoinFixed))
+            Option.unless(moves && areSmall(list))(Boundary(Some(Reason.JoinFixed)))
           }
         }
-      case _ => Some(None)
+      case _ => Some(Boundary(None))
     }
 
-    private def below(child: LogicalPlan, isKept: Boolean): Option[Option[Reason]] = child match {
+    private def below(child: LogicalPlan, isKept: Boolean): Option[Boundary] = child match {
       case _: Join | _: Filter | _: Project => at(child, isKept)
-      case _ => Some(None)
+      case _ => Some(Boundary(None))
     }
 
     /** Whether a filter's condition belongs to an inner join below, or to a relation. */

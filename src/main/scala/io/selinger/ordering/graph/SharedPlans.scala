@@ -1,5 +1,6 @@
 package io.selinger.ordering.graph
 
+import io.selinger.ordering.ablation.Mechanism
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreePattern
@@ -25,7 +26,7 @@ object SharedPlans {
           if right.containsPattern(TreePattern.JOIN) =>
         right
     }
-    if (asked.size < 2) none
+    if (asked.size < 2 || !Mechanism.SharedSubplans.isOn) none
     else {
       val found = java.util.Collections.newSetFromMap[LogicalPlan](new java.util.IdentityHashMap)
       asked

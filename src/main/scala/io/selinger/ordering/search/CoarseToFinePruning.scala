@@ -1,5 +1,6 @@
 package io.selinger.ordering.search
 
+import io.selinger.ordering.ablation.Mechanism
 import io.selinger.ordering.graph.{BitSets, Connection, Hypergraph, JoinKind, RelationSet}
 import io.selinger.ordering.tree.RoughTrees
 import java.util.Arrays
@@ -7,7 +8,7 @@ import java.util.Arrays
 /**
  * Those of the pairs of [[CsgCmpPairs]] that are on cheap trees, where there are too many to cost all
  * in full: a dynamic program at rough costs says for each pair what the cheapest tree costs that has
- * it, and the pairs of the cheapest ones remain (coarse-to-fine dynamic programming [1]). With a pair,
+ * it, and the pairs of the cheapest lefts remain (coarse-to-fine dynamic programming [1]). With a pair,
  * all pairs of its cheapest tree remain too.
  *
  * References: [1] Charniak et al., Multilevel Coarse-to-Fine PCFG Parsing, HLT-NAACL 2006.
@@ -26,18 +27,18 @@ final class CoarseToFinePruning(
 
   private val rough = costs.rough
   private val sets = new BitSets
-  // By number of the set: what its first pair leaves of the product, its rows, expected and feared,
+  // By number of the set: what its first pair leaves of the product, its rows, expected and at most,
   // and the seconds of its cheapest tree.
   private var shares = new Array[RoughTrees.Share](1024)
   private var rows = new Array[Double](1024)
-  private var highs = new Array[Double](1024)
+  private var bounds = new Array[Double](1024)
   private var inside = new Array[Double](1024)
 
   // By pair, in the order in which they come, every set after all of its parts: numbers of its two
   // sets and of both together, how they are joined, and the seconds of that.
-  private var ones = new Array[Int](4096)
-  private var others = new Array[Int](4096)
-  private var boths = new Array[Int](4096)
+  private var lefts = new Array[Int](4096)
+  private var rights = new Array[Int](4096)
+  private var unions = new Array[Int](4096)
   private var kinds = new Array[JoinKind](4096)
   private var own = new Array[Double](4096)
   private var count = 0
@@ -67,21 +68,21 @@ final class CoarseToFinePruning(
       if (both == rows.length) {
         shares = Arrays.copyOf(shares, both * 2)
         rows = Arrays.copyOf(rows, both * 2)
-        highs = Arrays.copyOf(highs, both * 2)
+        bounds = Arrays.copyOf(bounds, both * 2)
         inside = Arrays.copyOf(inside, both * 2)
       }
       shares(both) = costs.between(RelationSet.ofBits(left), RelationSet.ofBits(right), how)
     }
     if (count == own.length) {
-      ones = Arrays.copyOf(ones, count * 2)
-      others = Arrays.copyOf(others, count * 2)
-      boths = Arrays.copyOf(boths, count * 2)
+      lefts = Arrays.copyOf(lefts, count * 2)
+      rights = Arrays.copyOf(rights, count * 2)
+      unions = Arrays.copyOf(unions, count * 2)
       kinds = Arrays.copyOf(kinds, count * 2)
       own = Arrays.copyOf(own, count * 2)
     }
-    ones(count) = l
-    others(count) = r
-    boths(count) = both
+    lefts(count) = l
+    rights(count) = r
+    unions(count) = both
     kinds(count) = how.kind
     count += 1
   }
@@ -91,17 +92,17 @@ final class CoarseToFinePruning(
     (0 until graph.size).foreach { i =>
       val number = sets(1L << i)
       rows(number) = costs.relation(i).estimate.rows.value
-      highs(number) = costs.relation(i).estimate.upperBound
+      bounds(number) = costs.relation(i).estimate.upperBound
       inside(number) = 0.0
     }
     var i = 0
     while (i < count) {
-      val (l, r, both, kind) = (ones(i), others(i), boths(i), kinds(i))
+      val (l, r, both, kind) = (lefts(i), rights(i), unions(i), kinds(i))
       if (inside(both) < 0.0) {
         size(both, kind, l, r)
         inside(both) = Double.PositiveInfinity
       }
-      own(i) = rough.seconds(kind, rows(l), highs(l), rows(r), highs(r), rows(both), rows(both))
+      own(i) = rough.seconds(kind, rows(l), bounds(l), rows(r), bounds(r), rows(both), rows(both))
       inside(both) = math.min(inside(both), inside(l) + inside(r) + own(i))
       i += 1
     }
@@ -112,20 +113,20 @@ final class CoarseToFinePruning(
     costs.known(RelationSet.ofBits(sets.bits(both))) match {
       case Some(estimate) =>
         rows(both) = estimate.rows.value
-        highs(both) = estimate.upperBound
+        bounds(both) = estimate.upperBound
       case None =>
         val share = shares(both)
         rows(both) = RoughTrees.expected(kind, rows(left), rows(right), share)
-        highs(both) = RoughTrees.upperBound(kind, rows(both), highs(left), highs(right), share)
+        bounds(both) = RoughTrees.upperBound(kind, rows(both), bounds(left), bounds(right), share)
     }
 
   private def promising(): IndexedSeq[CsgCmpPairs.Pair] = {
     val least = math.max(inside(sets(graph.all.bits)), Double.MinPositiveValue)
-    def steps = throughs.map(seconds => stepOf(seconds / least - 1.0))
+    def steps = costsOfTrees.map(seconds => stepOf(seconds / least - 1.0))
     val all = steps
     // Parts with hardly any rows cost nothing in any order: a few orders of each set are enough.
     val kept =
-      if (lastStep(all) >= doubtful) all
+      if (lastStep(all) >= doubtful || !Mechanism.CheapestPairsOfSets.isOn) all
       else {
         val few = cheapestOfSets
         (0 until count).filterNot(few(_)).foreach(own(_) = Double.PositiveInfinity)
@@ -133,22 +134,22 @@ final class CoarseToFinePruning(
       }
     val last = lastStep(kept)
     kept.indices.filter(i => kept(i) <= last).map { i =>
-      val one = RelationSet.ofBits(sets.bits(ones(i)))
-      val other = RelationSet.ofBits(sets.bits(others(i)))
-      CsgCmpPairs.Pair(one, other, graph.connection(one, other).get)
+      val csg = RelationSet.ofBits(sets.bits(lefts(i)))
+      val cmp = RelationSet.ofBits(sets.bits(rights(i)))
+      CsgCmpPairs.Pair(csg, cmp, graph.connection(csg, cmp).get)
     }
   }
 
   /** By pair, the seconds of the cheapest tree of all that has it. */
-  private def throughs: Array[Double] = {
+  private def costsOfTrees: Array[Double] = {
     // By set, what is added to it to make a tree of all.
     val outside = Array.fill(sets.size)(Double.PositiveInfinity)
     outside(sets(graph.all.bits)) = 0.0
     val through = new Array[Double](count)
     var i = count - 1
     while (i >= 0) {
-      val (one, other) = (ones(i), others(i))
-      val above = outside(boths(i)) + own(i)
+      val (one, other) = (lefts(i), rights(i))
+      val above = outside(unions(i)) + own(i)
       through(i) = above + inside(one) + inside(other)
       outside(one) = math.min(outside(one), above + inside(other))
       outside(other) = math.min(outside(other), above + inside(one))
@@ -170,8 +171,8 @@ final class CoarseToFinePruning(
     val seconds = Array.fill(sets.size * ofASet)(Double.PositiveInfinity)
     var i = 0
     while (i < count) {
-      val cost = inside(ones(i)) + inside(others(i)) + own(i)
-      val first = boths(i) * ofASet
+      val cost = inside(lefts(i)) + inside(rights(i)) + own(i)
+      val first = unions(i) * ofASet
       var at = first + ofASet - 1
       if (cost < seconds(at)) {
         while (at > first && cost < seconds(at - 1)) {
@@ -193,12 +194,13 @@ final class CoarseToFinePruning(
 object CoarseToFinePruning {
 
   // Trees are told apart by what they cost more than the cheapest, as a share of its cost: from 2⁻³⁰,
-  // in steps of a sixteenth of a power of two, to a thousand times.
+  // in steps of a sixteenth of a power of two (640 of them), to 2¹⁰ times.
   private val leastExcess = math.pow(2.0, -30)
   private val mostSteps = 640
 
-  // 2⁻⁷: rough costs are not good enough to leave out what is closer.
+  // The step of 2⁻⁷, set by hand: rough costs are not good enough to leave out what is closer.
   private val doubtful = 368
+  // Pairs of a set that remain then, set by hand.
   private val ofASet = 4
 
   /** The leading bits of the number, which are as quick as a logarithm is slow. */

@@ -4,8 +4,8 @@ import io.selinger.ordering.graph.{BitSets, Connection, Hypergraph, JoinEdge, Re
 import scala.collection.mutable
 
 /**
- * All pairs of sets of relations that some plan joins, each once, every set after all of its parts:
- * DPhyp [1], which grows connected sets along the edges of a hypergraph. Sets are bits of one word
+ * All csg-cmp pairs: pairs of sets of relations that some plan joins, each once, every set after all of
+ * its parts. DPhyp [1] grows connected sets along the edges of a hypergraph. Sets are bits of one word
  * here: of more than 64 relations, there are more pairs than anybody waits for.
  *
  * References: [1] Moerkotte, Neumann, Dynamic Programming Strikes Back, SIGMOD 2008.
@@ -27,8 +27,8 @@ final class CsgCmpPairs(graph: Hypergraph, most: Long, expired: () => Boolean) {
   /** The pairs, and whether these are all. */
   def result(): (IndexedSeq[Pair], Boolean) = {
     val found = mutable.ArrayBuffer.empty[Pair]
-    val complete = foreach { (one, other, how) =>
-      val _ = found += Pair(RelationSet.ofBits(one), RelationSet.ofBits(other), how)
+    val complete = foreach { (csg, cmp, how) =>
+      val _ = found += Pair(RelationSet.ofBits(csg), RelationSet.ofBits(cmp), how)
     }
     (found.toIndexedSeq, complete)
   }
@@ -131,16 +131,16 @@ final class CsgCmpPairs(graph: Hypergraph, most: Long, expired: () => Boolean) {
       }
     }
 
-    private def pair(one: Long, other: Long): Unit = {
+    private def pair(csg: Long, cmp: Long): Unit = {
       steps += 1
       // Without complex edges, whatever is adjacent may be joined.
       val how =
         if (edges.isEmpty) alwaysInner
-        else graph.connection(RelationSet.ofBits(one), RelationSet.ofBits(other))
+        else graph.connection(RelationSet.ofBits(csg), RelationSet.ofBits(cmp))
       if (how.isDefined) {
         pairs += 1
-        planned.add(one | other)
-        visitor.visit(one, other, how.get)
+        planned.add(csg | cmp)
+        visitor.visit(csg, cmp, how.get)
       }
     }
   }
@@ -148,11 +148,12 @@ final class CsgCmpPairs(graph: Hypergraph, most: Long, expired: () => Boolean) {
 
 object CsgCmpPairs {
 
-  final case class Pair(one: RelationSet, other: RelationSet, how: Connection)
+  /** A connected subgraph, and a connected one of the rest that a join leads to. */
+  final case class Pair(csg: RelationSet, cmp: RelationSet, how: Connection)
 
   /** Of each pair. The sets are bits, by the numbers of the relations. */
   trait Visitor {
-    def visit(one: Long, other: Long, how: Connection): Unit
+    def visit(csg: Long, cmp: Long, how: Connection): Unit
   }
 
   val mostRelations = 64

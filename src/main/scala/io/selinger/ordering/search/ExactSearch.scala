@@ -1,5 +1,6 @@
 package io.selinger.ordering.search
 
+import io.selinger.ordering.ablation.Mechanism
 import io.selinger.ordering.graph.{Hypergraph, RelationSet}
 import io.selinger.ordering.tree.{JoinTree, JoinTrees, Joining}
 import scala.collection.mutable
@@ -27,14 +28,15 @@ object ExactSearch {
       bound: Option[JoinTree],
       expired: () => Boolean
   ): Option[JoinTree] = {
-    val most = bound.fold(Double.PositiveInfinity)(_.seconds)
+    val bounds = Mechanism.CostBounding.isOn
+    val most = bound.filter(_ => bounds).fold(Double.PositiveInfinity)(_.seconds)
     val known = mutable.HashMap.empty[RelationSet, JoinTree]
     (0 until graph.size).foreach(i => known.update(RelationSet.single(i), relations(i)))
     pairs.iterator.takeWhile(_ => !expired()).foreach { pair =>
-      for (one <- known.get(pair.one); other <- known.get(pair.other)) {
-        val set = pair.one | pair.other
+      for (one <- known.get(pair.csg); other <- known.get(pair.cmp)) {
+        val set = pair.csg | pair.cmp
         val limit = known.get(set).fold(most)(_.seconds)
-        if (one.seconds + other.seconds < limit) {
+        if (!bounds || one.seconds + other.seconds < limit) {
           val joined = Joining.join(one, other, pair.how, trees)
           if (joined.seconds < limit) known.update(set, joined)
         }

@@ -59,6 +59,6 @@ object GreedyOperatorOrdering {
 
   /** For each relation those that it has any join with. */
   def neighbours(graph: Hypergraph): IndexedSeq[RelationSet] = (0 until graph.size).map { i =>
-    RelationSet.union(graph.adjacent(i) +: graph.edgesAt(i).map(_.relations))
+    RelationSet.union(graph.adjacent(i) +: graph.edgesAt(i).map(_.tes))
   }
 }

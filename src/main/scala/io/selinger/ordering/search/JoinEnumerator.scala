@@ -1,5 +1,6 @@
 package io.selinger.ordering.search
 
+import io.selinger.ordering.ablation.Mechanism
 import io.selinger.ordering.graph.{Hypergraph, JoinKind, RelationSet}
 import io.selinger.ordering.tree.{JoinTree, JoinTrees, RoughTrees}
 import scala.annotation.tailrec
@@ -50,12 +51,15 @@ final class JoinEnumerator(
 
   /** None where the time is up before a tree is complete. */
   def best(): Option[Found] = {
-    val (pairs, complete) = new CsgCmpPairs(graph, maxPairs, expired(exactShare)).result()
+    val (pairs, complete) =
+      if (!Mechanism.ExactSearch.isOn) (IndexedSeq.empty, false)
+      else new CsgCmpPairs(graph, maxPairs, expired(exactShare)).result()
     val exact =
       if (!complete) None
       else {
         // The greedy tree's parts are among those that are looked at anyway.
-        val known = (if (pairs.size > fewPairs && isFull) greedy else None).toSeq ++ written
+        val isBounded = Mechanism.CostBounding.isOn && pairs.size > fewPairs && isFull
+        val known = (if (isBounded) greedy else None).toSeq ++ written
         val bound = known.minByOption(_.seconds)
         ExactSearch.best(graph, relations, trees, pairs, bound, expired(exactShare))
       }
@@ -66,12 +70,14 @@ final class JoinEnumerator(
   }
 
   /** In full wherever that takes little: a rough cost may lead it to trees that cost far more. */
-  private lazy val greedy: Option[JoinTree] = {
-    val costs = if (graph.size <= mostGreedy) trees else searched
-    GreedyOperatorOrdering.best(relations, graph, costs, tried, expired(1.0)).flatMap { tree =>
-      if (costs eq trees) Some(tree) else again(tree)
+  private lazy val greedy: Option[JoinTree] =
+    if (!Mechanism.GreedyOrder.isOn) None
+    else {
+      val costs = if (graph.size <= mostGreedy) trees else searched
+      GreedyOperatorOrdering.best(relations, graph, costs, tried, expired(1.0)).flatMap { tree =>
+        if (costs eq trees) Some(tree) else again(tree)
+      }
     }
-  }
 
   private def heuristic(limit: Option[Limit]): Option[Found] = {
     val start = written.filterNot(_ => isUsed(1.0))
@@ -92,9 +98,10 @@ final class JoinEnumerator(
 
   /** With several times the work, if that does not take the time of what comes after. */
   private def thorough(found: Found): Found =
-    if (!isThorough || isUsed(thoroughShare)) found
+    if (!isThorough || !Mechanism.SecondRound.isOn || isUsed(thoroughShare)) found
     else {
-      val better = guided(Seq(found.tree), mostRough, guidedRounds).flatten
+      val rounds = if (Mechanism.CorrectedRows.isOn) guidedRounds else 1
+      val better = guided(Seq(found.tree), mostRough, rounds).flatten
       val tree = improved(better.getOrElse(found.tree), mostJoinsForMoves)
       found.copy(tree, better.fold(found.method)(_ => Method.Guided))
     }
@@ -110,7 +117,7 @@ final class JoinEnumerator(
    * @param most pairs to list
    */
   private def guided(known: Seq[JoinTree], most: Long, rounds: Int): Option[Option[JoinTree]] =
-    if (!isFull) None
+    if (!isFull || !Mechanism.CoarseToFine.isOn) None
     else {
       val wanted = mostGuided.min(maxPairs).toInt
       val promising = new CoarseToFinePruning(graph, rough, most, wanted, expired(exactShare))
@@ -134,9 +141,10 @@ final class JoinEnumerator(
 
   private def linear(known: Seq[JoinTree]): Seq[JoinTree] = {
     // The more joins there are between two sets, the longer it takes to cost one.
-    val affordable = math.max(0, (mostLinearWork / linearWork).toInt)
+    val affordable =
+      if (Mechanism.LinDp.isOn) math.max(0, (mostLinearWork / linearWork).toInt) else 0
     val orders = (known.iterator.map(_.leaves.toIndexedSeq) ++
-      (if (isSmall) linearized else Nil)).distinct.take(affordable).toSeq
+      (if (isSmall && Mechanism.Ikkbz.isOn) linearized else Nil)).distinct.take(affordable).toSeq
     val found = orders.flatMap { order =>
       LinDp.best(order.map(relations), graph, searched, expired(linearShare))
     }
@@ -152,14 +160,18 @@ final class JoinEnumerator(
   private def improved(tree: JoinTree, joins: Double): JoinTree = {
     val parts = (refinedParts * effort / density).toInt
     def refined(tree: JoinTree): JoinTree =
-      new Idp2Refinement(graph, trees, refinedInputs, parts, expired(refinedShare)).refined(tree)
+      if (!Mechanism.Idp2.isOn) tree
+      else
+        new Idp2Refinement(graph, trees, refinedInputs, parts, expired(refinedShare)).refined(tree)
     def reordered(tree: JoinTree): JoinTree =
-      LinDp
+      if (!Mechanism.LinDp.isOn) tree
+      else LinDp
         .best(tree.leaves.map(relations).toIndexedSeq, graph, trees, expired(refinedShare))
         .filter(_.seconds < tree.seconds)
         .getOrElse(tree)
     def rearranged(tree: JoinTree): JoinTree =
-      new SubtreeMoves(
+      if (!Mechanism.SubtreeMoves.isOn) tree
+      else new SubtreeMoves(
         graph,
         trees,
         (joins * effort / density).toInt,
@@ -170,11 +182,13 @@ final class JoinEnumerator(
       if (rounds == 0 || (next eq tree)) next else again(refined(next), rounds - 1)
     }
     val first = refined(tree)
-    if (isFull) again(first, (improvingRounds * effort).toInt) else first
+    val rounds = if (Mechanism.RepeatedImprovement.isOn) (improvingRounds * effort).toInt else 0
+    if (isFull) again(first, rounds) else first
   }
 
   /** Of many relations, most trees are looked at roughly. */
-  private lazy val searched: JoinTrees = if (isFull) trees else rough
+  private lazy val searched: JoinTrees =
+    if (isFull || !Mechanism.RoughTrees.isOn) trees else rough
 
   private lazy val rough: RoughTrees = new RoughTrees(relations, graph, trees, inFull = isFull)
 
@@ -239,14 +253,15 @@ final class JoinEnumerator(
 
   /** All neighbours; of very many, those on the most selective spanning tree. */
   private def tried: IndexedSeq[RelationSet] =
-    if (linkCount <= mostTried * graph.size) GreedyOperatorOrdering.neighbours(graph)
+    if (linkCount <= mostTried * graph.size || !Mechanism.SpanningNeighbours.isOn)
+      GreedyOperatorOrdering.neighbours(graph)
     else {
       val near = IkkbzLinearization
         .spanning(graph.size, links)
         .flatMap(link => Seq(link.one -> link.other, link.other -> link.one))
         .groupMap(_._1)(_._2)
       (0 until graph.size).map { i =>
-        val others = graph.edgesAt(i).filter(_.kind != JoinKind.Inner).map(_.relations)
+        val others = graph.edgesAt(i).filter(_.kind != JoinKind.Inner).map(_.tes)
         RelationSet.union(RelationSet.of(near.getOrElse(i, Nil)) +: others)
       }
     }
@@ -254,42 +269,57 @@ final class JoinEnumerator(
 
 object JoinEnumerator {
 
-  // Of the time, up to which each search may go on. The rest is that of the greedy one.
+  // All of the following are set by hand. `python -m benchmarks.planning` shows what they come to: the
+  // time to find an order from 5 to 100 relations, and its cost against the best order and the greedy one.
+
+  // Shares of the time at which each search ends. The rest is that of the greedy one.
   private val exactShare = 0.5
   private val linearShare = 0.8
   private val refinedShare = 0.9
   private val thoroughShare = 0.3
 
-  // So few are costed sooner than a bound on their costs is found.
+  // csg-cmp pairs: to cost so few takes less time than to find a bound on their costs.
   private val fewPairs = 50
 
-  // Relations for whose searches each tree is costed in full, whatever the number of joins.
+  // Relations up to which each tree is costed in full, whatever the number of joins; with more of them,
+  // the same up to so many relations times joins: cliques of twelve, and anything that is sparse.
   private val mostSmallest = 18
-  private val dense = 3.0
-  // The same where joins are few.
   private val mostFull = 24
-  // Of relations times joins: cliques of twelve, and anything that is sparse.
   private val mostFullWork = 900
-  private val mostLinear = 100
+
+  // Joins a relation above which rough costs are corrected in a second round.
+  private val dense = 3.0
+
+  // csg-cmp pairs to list for pruning; the same where each of them is checked for conflict rules; and
+  // what both are divided by beyond the smallest graphs, which mostly have too many to list.
   private val mostRough = 300000L
-  // The same where each pair is checked for rules.
   private val mostComplex = 40000L
+  private val fewerBeyond = 3
+
+  // csg-cmp pairs that remain after pruning, and how often pruning is repeated in the second round.
   private val mostGuided = 1500L
   private val guidedRounds = 2
-  // Of relations that are more than the smallest, since most of what is listed then turns out too much.
-  private val fewerBeyond = 3
-  // Of pairs of intervals, all orders together: three orders of a hundred relations in a chain.
-  private val mostLinearWork = 510000.0
+
+  // Relations up to which linear orders are made, how many, and what all of them may take: pairs of
+  // intervals, as three orders of a hundred relations in a chain have them.
+  private val mostLinear = 100
   private val linearOrders = 4
+  private val mostLinearWork = 510000.0
+
+  // Of IDP-2: subtrees that are ordered anew at a time (2⁶ sets), and how many times for one tree.
   private val refinedInputs = 6
   private val refinedParts = 24
+
+  // How often IDP-2, moves and LinDP are repeated, and the joins that moves may try: in the first round
+  // and in the second. Beyond the smallest graphs a tree gets this share of all that.
   private val improvingRounds = 4
-  private val lessEffort = 0.5
   private val joinsForMoves = 1500.0
   private val mostJoinsForMoves = 9000.0
-  // Relations for which the greedy order is costed in full, whatever the number of joins.
+  private val lessEffort = 0.5
+
+  // Relations for which the greedy order is costed in full, whatever the number of joins; joins a
+  // relation, on average, up to which it tries all neighbours.
   private val mostGreedy = 30
-  // Joins a relation, on average.
   private val mostTried = 8
 
   /** How the tree was found. */

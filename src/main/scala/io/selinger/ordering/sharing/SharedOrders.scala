@@ -1,5 +1,6 @@
 package io.selinger.ordering.sharing
 
+import io.selinger.ordering.ablation.Mechanism
 import io.selinger.ordering.graph.{JoinGraph, RelationSet}
 import io.selinger.ordering.tree.{JoinTree, JoinTreeCost}
 import org.apache.spark.sql.catalyst.expressions._
@@ -16,9 +17,9 @@ import scala.collection.mutable
  * these with the relations in which the two regions differ at a later place (Postponement). Starting
  * from the best order of each region, the change of one region, or of all that have an order to it,
  * that makes the whole cheapest is made, until none makes it cheaper. No region changes to an order
- * that costs more than the one written if rows are as many as is feared.
+ * that costs more than the one written at the upper bounds of rows.
  */
-private[ordering] final class SharedOrders(
+private[selinger] final class SharedOrders(
     regions: IndexedSeq[SharedOrders.Region],
     expired: () => Boolean
 ) {
@@ -49,7 +50,7 @@ private[ordering] final class SharedOrders(
    * @param minGain share of the whole that computing things once must save
    */
   def better(minGain: Double): Option[Better] =
-    if (concerned.size < 2) None
+    if (sharing.size < 2) None
     else {
       val best = regions.indices.map(i => named(i).candidate(regions(i).best))
       val found = improved(best, regions.indices.map(candidates))
@@ -64,17 +65,17 @@ private[ordering] final class SharedOrders(
     }
 
   /** Regions with a relation that others have too; of very many, some. */
-  private lazy val concerned: Seq[Int] =
+  private lazy val sharing: Seq[Int] =
     if (regions.size < 2) Nil
     else {
       val times = named.flatMap(_.relations).groupMapReduce(identity)(_ => 1)(_ + _)
       regions.indices.filter(named(_).relations.exists(times(_) > 1)).take(mostRegions)
     }
 
-  private def candidates(i: Int): Seq[Candidate] = if (!concerned.contains(i)) Nil
+  private def candidates(i: Int): Seq[Candidate] = if (!sharing.contains(i)) Nil
   else {
     val region = regions(i)
-    val alike = concerned.filter(j => j != i && regions(j).isLike(region))
+    val alike = sharing.filter(j => j != i && regions(j).isLike(region))
     val others = alike
       .map(regions)
       .filterNot(other => other.best eq other.written)
@@ -91,7 +92,12 @@ private[ordering] final class SharedOrders(
   }
 
   /** Orders of a region in which relations that it has instead of those of another come later. */
-  private def postponed(i: Int, alike: Seq[Int], orders: Seq[JoinTree]): Seq[JoinTree] = {
+  private def postponed(
+      i: Int,
+      alike: Seq[Int],
+      orders: Seq[JoinTree]
+  ): Seq[JoinTree] = if (!Mechanism.Postponement.isOn) Nil
+  else {
     val region = regions(i)
     val differing = alike.map { j =>
       RelationSet.of(region.graph.relations.indices.filter { relation =>
@@ -144,15 +150,19 @@ private[ordering] final class SharedOrders(
 
   private val noWorse = mutable.HashMap.empty[(Int, Seq[RelationSet]), Boolean]
 
-  /** Than the order written, if rows are as many as is feared. */
+  /** Than the order written, at the upper bounds of rows. */
   private def isNoWorse(i: Int, candidate: Candidate): Boolean = {
     val region = regions(i)
     (candidate.tree eq region.written) || (candidate.tree eq region.best) ||
+    !Mechanism.SharedNoWorse.isOn ||
     noWorse.getOrElseUpdate(
       i -> candidate.order,
       region.trees.isNoWorse(candidate.tree, region.written)
     )
   }
+
+  /** Seconds of all regions in their best orders; exchanges that are alike run once. */
+  def secondsOfBest: Double = total(regions.indices.map(i => named(i).candidate(regions(i).best)))
 
   /** Seconds of all regions, of which exchanges that are alike run once. */
   private def total(orders: IndexedSeq[Candidate]): Double =
@@ -239,9 +249,9 @@ private[ordering] final class SharedOrders(
   }
 }
 
-private[ordering] object SharedOrders {
+private[selinger] object SharedOrders {
 
-  // Each step looks at all of them.
+  // Limits of work, set by hand: each step compares all orders of all regions.
   private val mostRegions = 64
   // Orders that a region takes from others.
   private val mostOrders = 3

@@ -1,5 +1,6 @@
 package io.selinger.ordering.tree
 
+import io.selinger.ordering.ablation.Mechanism
 import io.selinger.ordering.graph.{JoinGraph, RelationSet}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 import scala.collection.mutable
@@ -18,7 +19,7 @@ private[ordering] final class ComparedKeys(
   import ComparedKeys._
 
   /** Whether all keys count. */
-  val areFew: Boolean = graph.keys.size <= few
+  val areFew: Boolean = graph.keys.size <= few || !Mechanism.ComparedKeys.isOn
 
   // By relation, most selective first.
   private lazy val keysAt: Array[Array[Int]] = {

@@ -3,6 +3,7 @@ package io.selinger.ordering.tree
 import io.selinger.cost.JoinOperatorModel
 import io.selinger.estimate.{PlanEstimate, RowSize}
 import io.selinger.estimate.joins.{EquiJoin, JoinEstimator, JoinKeys}
+import io.selinger.ordering.ablation.Mechanism
 import io.selinger.ordering.graph.{Connection, JoinGraph, JoinKind, JoinPredicate, RelationSet}
 import org.apache.spark.sql.catalyst.expressions._
 import scala.collection.mutable
@@ -17,6 +18,10 @@ final class JoinTreeCost(
     model: JoinOperatorModel
 ) extends JoinTrees {
   import JoinTreeCost._
+
+  private val partitions = Mechanism.Partitionings.isOn
+  private val mostMore = if (Mechanism.Surcharge.isOn) mostSurcharge else 0.0
+  private val belowOneRow = Mechanism.RowsBelowOne.isOn
 
   private lazy val operators = new OperatorCost(graph, compared, model)
 
@@ -35,7 +40,12 @@ final class JoinTreeCost(
         graph.relations(index).distinctKeys
       )
     )
-    JoinTree.Relation(index, found.estimate, found.rowBytes, operators.ofRelation(index))
+    JoinTree.Relation(
+      index,
+      found.estimate,
+      found.rowBytes,
+      if (partitions) operators.ofRelation(index) else Nil
+    )
   }
 
   def join(left: JoinTree, right: JoinTree, how: Connection): JoinTree = {
@@ -50,7 +60,7 @@ final class JoinTreeCost(
       result.estimate,
       result.rowBytes,
       left.seconds + right.seconds + own * surcharge(result.estimate),
-      operator.partitionings,
+      if (partitions) operator.partitionings else Nil,
       left.broadcastBytes + right.broadcastBytes + operator.broadcastBytes
     )
   }
@@ -110,7 +120,7 @@ final class JoinTreeCost(
   private def surcharge(estimate: PlanEstimate): Double = {
     val magnitudes =
       math.log10(math.max(1.0, estimate.upperBound / math.max(1.0, estimate.rows.value)))
-    1.0 + mostSurcharge * math.min(1.0, magnitudes / uncertainMagnitudes)
+    1.0 + mostMore * math.min(1.0, magnitudes / uncertainMagnitudes)
   }
 
   /**
@@ -220,7 +230,7 @@ final class JoinTreeCost(
       if (estimate.rows.value > 1.0 || keys.isEmpty || kind != JoinKind.Inner) estimate.rows.value
       else math.min(1.0, JoinEstimator.pairs(keys, left.estimate, right.estimate))
     val expected = rows * before
-    if (expected >= estimate.rows.value) (estimate, 1.0)
+    if (expected >= estimate.rows.value || !belowOneRow) (estimate, 1.0)
     else {
       val fewer = estimate.rows.copy(value = expected)
       (estimate.withRows(fewer, estimate.upperBound, estimate.bound), math.min(1.0, expected))

@@ -30,7 +30,7 @@ final class RoughTrees(
   private val ofShared = shared.map(_ => new Shares)
   for {
     one <- 0 until graph.size
-    other <- graph.keyed(one).members
+    other <- graph.keyNeighbours(one).members
     if one < other
   } {
     val common = shared.indices.filter { k =>
@@ -112,7 +112,7 @@ final class RoughTrees(
       val (few, many) = if (left.size <= right.size) (left, right) else (right, left)
       val all = new Product
       few.foreach { i =>
-        val near = graph.keyed(i) & many
+        val near = graph.keyNeighbours(i) & many
         if (near.nonEmpty)
           near.foreach(j => all.add(ofPairs.expected(i)(j), ofPairs.upperBound(i)(j)))
       }

@@ -1,0 +1,205 @@
+"""
+What each mechanism of the ordering of joins brings.
+
+    python -m benchmarks.ablation
+
+The same queries are planned with all mechanisms and with each left out; nothing is executed. Joins
+of generated forms give costs of orders, and planning times at 20 and 100 relations. Queries of
+TPC-DS, planned from statistics at scale factors 10 and 1000 without data, give costs of orders and
+tell which queries get another plan: only these need be run to see what a mechanism does to them.
+
+Costs are those of the whole model, whatever was left out to find an order. Planning times are the
+processor times of the rule that orders joins, the least of several plannings of a query.
+"""
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import commands
+from benchmarks.datasets.queries import load_queries
+from benchmarks.reporting.results import record
+from benchmarks.reporting.table import render
+from benchmarks.scale import STATISTICS
+from benchmarks.sessions.local import submit, test_jar
+
+MAIN = "io.selinger.bench.AblationBench"
+SHAPES = "chain,cycle,star,clique,snowflake,tree,shared"
+TIMED = (20, 100)
+"""Relations at which planning times are given."""
+
+CONF = {
+    "spark.sql.extensions": "io.selinger.bench.PlanRecorder,io.selinger.SelingerExtension",
+    "spark.ui.enabled": "false",
+    "spark.selinger.failOnError": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.maxPlanStringLength": "100000000",
+    "spark.sql.debug.maxToStringFields": "10000",
+    "spark.sql.session.timeZone": "UTC",
+}
+CLUSTER = {
+    "spark.selinger.cluster.cores": "1000",
+    "spark.selinger.cluster.executors": "125",
+    "spark.selinger.cluster.executorMemoryBytes": "32g",
+    "spark.selinger.cluster.driverMemoryBytes": "16g",
+    "spark.sql.shuffle.partitions": "2000",
+}
+SCALES = {10: {"spark.sql.shuffle.partitions": "16"}, 1000: CLUSTER}
+"""Scale factors of TPC-DS, and the cluster for which each is planned."""
+
+FACTS = [
+    f"{channel}_{kind}" for channel in ("catalog", "store", "web") for kind in ("sales", "returns")
+]
+
+# Rows at scale factors 1, 100 and 10,000 of what grows otherwise: TPC-DS 3.2.0, table 3-2.
+_ROWS = {
+    "call_center": (6, 30, 54),
+    "catalog_page": (11_718, 20_400, 40_000),
+    "customer": (100_000, 2_000_000, 65_000_000),
+    "customer_address": (50_000, 1_000_000, 32_500_000),
+    "inventory": (11_745_000, 399_330_000, 1_311_525_000),
+    "item": (18_000, 204_000, 402_000),
+    "promotion": (300, 1_000, 2_000),
+    "reason": (35, 55, 70),
+    "store": (12, 402, 1_500),
+    "warehouse": (5, 15, 25),
+    "web_page": (60, 2_040, 4_002),
+    "web_site": (30, 24, 78),
+}
+
+Row = dict[str, Any]
+
+
+def growth(factor: int) -> dict[str, float]:
+    """
+    Give how many times the rows of scale factor 1 the tables have that grow, at one of `SCALES`.
+
+    Between the scale factors of the specification it is the geometric mean.
+    """
+    place = 0 if factor < 100 else 1
+    others = {t: math.sqrt(r[place] * r[place + 1]) / r[0] for t, r in _ROWS.items()}
+    return {**dict.fromkeys(FACTS, float(factor)), **others}
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Give the value that a share of all does not exceed."""
+    ranked = sorted(values)
+    return ranked[max(0, math.ceil(share * len(ranked)) - 1)]
+
+
+def compare(rows: Iterable[Row]) -> list[Row]:
+    """
+    Sum each mechanism up against all of them.
+
+    Returns
+    -------
+    list of dict
+        ``name``; ``ratio``, the geometric mean of the costs without it over those with it;
+        ``worst`` of these and the query; ``best``; ``cost`` by set of queries; ``ms_<relations>``
+        with median, 95th percentile and maximum without it over the same with it; ``plans``, the
+        names of queries with another plan by set.
+
+    Examples
+    --------
+    >>> base = {"set": "star", "query": "a", "relations": 20}
+    >>> made = compare([{**base, "without": "", "cost": 1.0, "ms": 2.0},
+    ...                 {**base, "without": "x", "cost": 2.0, "ms": 1.0}])
+    >>> made[0]["name"], made[0]["ratio"], made[0]["ms_20"]
+    ('x', 2.0, [0.5, 0.5, 0.5])
+    """
+    by: dict[str, dict[tuple[str, str], Row]] = {}
+    for row in rows:
+        by.setdefault(row["without"], {})[row["set"], row["query"]] = row
+    full = by.pop("")
+
+    def times(found: dict[tuple[str, str], Row], relations: int) -> list[float]:
+        ms = [row["ms"] for row in found.values() if row.get("relations") == relations]
+        return [percentile(ms, share) for share in (0.5, 0.95, 1.0)] if ms else []
+
+    made = []
+    for name, found in by.items():
+        ratios = {
+            key: row["cost"] / full[key]["cost"]
+            for key, row in found.items()
+            if full[key]["cost"] > 0
+        }
+        sets = dict.fromkeys(key[0] for key in found)
+        worst, best = max(ratios, key=ratios.__getitem__), min(ratios, key=ratios.__getitem__)
+        result: Row = {
+            "name": name,
+            "ratio": mean(ratios.values()),
+            "worst": [round(ratios[worst], 4), ", ".join(worst)],
+            "best": [round(ratios[best], 4), ", ".join(best)],
+            "cost": {s: mean(r for key, r in ratios.items() if key[0] == s) for s in sets},
+            "plans": {
+                s: sorted(key[1] for key, row in found.items() if key[0] == s and row["changed"])
+                for s in sets
+                if any(key[0] == s and "changed" in row for key, row in found.items())
+            },
+        }
+        for n in TIMED:
+            pairs = zip(times(found, n), times(full, n), strict=True)
+            result[f"ms_{n}"] = [round(without / base, 3) for without, base in pairs]
+        made.append(result)
+    return made
+
+
+def mean(ratios: Iterable[float]) -> float:
+    """Give the geometric mean, 1 of nothing."""
+    logs = [math.log(ratio) for ratio in ratios]
+    return round(math.exp(sum(logs) / len(logs)), 4) if logs else 1.0
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Show the comparison, one mechanism a line."""
+    lines = []
+    for row in rows:
+        times = ["/".join(f"{ratio:.2f}" for ratio in row[f"ms_{n}"]) for n in TIMED]
+        plans = ", ".join(f"{name}: {len(found)}" for name, found in row["plans"].items())
+        lines.append([row["name"], f"{row['ratio']:.3f}", f"{row['worst'][0]:.2f}", *times, plans])
+    times = [f"ms at {n} (median/95 %/max)" for n in TIMED]
+    return render(["without", "cost", "worst", *times, "other orders"], lines, left=(0, 5))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print a table and write ``benchmarks/results/ablation.json``."""
+    made = commands.parser("ablation", __doc__)
+    add = made.add_argument
+    add("--mechanisms", default="", help="those to leave out, parted by commas; default: each")
+    add("--sizes", default="8,14,20,40,100", help="relations of generated joins; empty: none")
+    add("--shapes", default=SHAPES, help="forms of generated joins")
+    add("--seeds", type=int, default=2, help="queries of each form and size, twice: mixed or not")
+    add("--plannings", type=int, default=2, help="of each, of which the quickest counts")
+    add("--warmups", type=int, default=1, help="rounds before anything is measured")
+    add("--scales", default="10,1000", help="scale factors of TPC-DS; empty: none")
+    add("--memory", default="3g", help="heap of the session")
+    add("--jar", type=Path, default=test_jar(), help="the jar with the benchmarks' classes")
+    options = commands.parse(made, arguments)
+    request = {
+        "mechanisms": [name for name in options.mechanisms.split(",") if name],
+        "shapes": options.shapes.split(","),
+        "sizes": [int(size) for size in options.sizes.split(",") if size],
+        "seeds": options.seeds,
+        "plannings": options.plannings,
+        "warmups": options.warmups,
+    }
+    queries = [{"name": q.name, "text": q.spark} for q in load_queries("tpcds").values()]
+    scales = [
+        {"name": f"TPC-DS {factor}", "growth": growth(factor), "conf": SCALES[factor]}
+        for factor in map(int, filter(None, options.scales.split(",")))
+    ]
+    statistics = STATISTICS.read_text(encoding="utf-8")
+    asked = {**request, "queries": queries, "scales": scales, "statistics": statistics}
+    found = submit(MAIN, asked, options.jar, options.memory, CONF)
+    rows = compare(found)
+    config = {**request, "scales": options.scales, "memory": options.memory}
+    summary = {"mechanisms": len(rows), "planned": len(found)}
+    print(table(rows))
+    commands.finish(record("ablation", options.command, config, rows, summary), options)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

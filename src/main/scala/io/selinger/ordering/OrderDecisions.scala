@@ -1,0 +1,184 @@
+package io.selinger.ordering
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{Decision, Evidence, Mode, Origin, Outcome, Reason}
+import io.selinger.ordering.graph.JoinRegion
+import io.selinger.ordering.search.JoinEnumerator.Found
+import io.selinger.ordering.sharing.SharedOrders
+import io.selinger.ordering.tree.{JoinTree, JoinTreePlan}
+import io.selinger.stats.footers.ReadFooterStatistics
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.internal.SQLConf
+
+/** What explain says of the order of each region: outcome, reason, and the costs compared. */
+private[ordering] object OrderDecisions {
+
+  private val rule = ReorderJoins.id
+
+  private val partly =
+    s"orders of several places were compared in part: ${SelingerConf.PLANNING_BUDGET_MS.key} was reached"
+
+  /** Whether decisions are made and explained, and plans stay as they are. */
+  def advising: Boolean = SelingerConf.switches.mode == Mode.Advise
+
+  /**
+   * An order that was found for a region alone.
+   *
+   * @param changes whether it is cheaper by enough
+   * @param result the region in that order, or as it was
+   */
+  def alone(problem: OrderProblem, found: Found, changes: Boolean, result: LogicalPlan): Unit =
+    record(
+      problem,
+      found.tree,
+      changes,
+      if (changes) Reason.OrderCheaper else Reason.OrderCheapEnough,
+      limits(found, problem.region),
+      if (advising) problem.region.root else result,
+      costs = Seq(
+        Evidence("cost of the best order", found.tree.seconds, "s", Origin.Derived),
+        Evidence("rows joined at best", rowsJoined(found.tree), "rows", Origin.Derived)
+      )
+    )
+
+  /**
+   * An order that was chosen together with those of other regions.
+   *
+   * @param found the best order of the region alone
+   * @param changes whether it is another one than the order written
+   * @param isPartial whether there was no time to compare all orders
+   */
+  def together(
+      problem: OrderProblem,
+      found: Option[Found],
+      better: SharedOrders.Better,
+      isPartial: Boolean,
+      tree: JoinTree,
+      changes: Boolean,
+      result: LogicalPlan
+  ): Unit = {
+    val limited = found.flatMap(limits(_, problem.region))
+    record(
+      problem,
+      tree,
+      changes,
+      Reason.OrderShared,
+      joined(limited, Option.when(isPartial)(partly)),
+      result,
+      costs = Seq(
+        Evidence("cost of this order by itself", tree.seconds, "s", Origin.Derived),
+        Evidence("rows joined in this order", rowsJoined(tree), "rows", Origin.Derived),
+        Evidence("cost of all places at their own best", better.alone, "s", Origin.Derived),
+        Evidence("cost of all places as chosen", better.together, "s", Origin.Derived)
+      )
+    )
+  }
+
+  /** A region that stays as it is. */
+  def declined(region: JoinRegion, reason: Reason): Unit = {
+    val setting = reason match {
+      case Reason.SparkReorders => Some(SQLConf.JOIN_REORDER_ENABLED.key)
+      case Reason.NoStatistics =>
+        Option.unless(
+          SelingerConf.switches.enabled(ReadFooterStatistics)
+        )(ReadFooterStatistics.switch)
+      case Reason.BudgetExceeded => Some(SelingerConf.PLANNING_BUDGET_MS.key)
+      // Nothing but another query would change it.
+      case _ => None
+    }
+    decide(region, region.root, Outcome.Declined, reason, setting = setting)
+  }
+
+  /** Says at all orders of a plan that they might be others, had there been time to compare them. */
+  def noteLimit(plan: LogicalPlan): Unit = plan.foreach {
+    case join: Join =>
+      Decision.of(join).filter(d => d.rule == rule && d.chosen.isDefined).foreach { decision =>
+        Decision.record(join, decision.copy(detail = joined(decision.detail, Some(partly))))
+      }
+    case _ => ()
+  }
+
+  private def limits(found: Found, region: JoinRegion): Option[String] = {
+    val limited = found.limit.map(limit => s"${found.method.label}: ${limit.setting} was reached")
+    val bounded = Option.when(region.barriers.nonEmpty)(
+      s"joins below stay where they are: ${region.barriers.map(_.code).mkString(", ")}"
+    )
+    joined(limited, bounded)
+  }
+
+  private def joined(details: Option[String]*): Option[String] =
+    details.flatten.reduceOption((a, b) => s"$a; $b")
+
+  private def record(
+      problem: OrderProblem,
+      tree: JoinTree,
+      changes: Boolean,
+      reason: Reason,
+      detail: Option[String],
+      plan: LogicalPlan,
+      costs: Seq[Evidence]
+  ): Unit = {
+    import problem._
+    val names = JoinTreePlan.namesOf(graph.relations)
+    def text(tree: JoinTree) = JoinTree.text(tree, names)
+    val outcome =
+      if (!changes) Outcome.Same else if (advising) Outcome.Advised else Outcome.Changed
+    val influential = trees.influential(written, tree, most = 3)
+    decide(
+      region,
+      plan,
+      outcome,
+      reason,
+      chosen = Some(text(if (changes) tree else written)),
+      stock = Some(text(written)),
+      evidence = Seq(
+        Evidence("cost of the order written", written.seconds, "s", Origin.Derived),
+        Evidence("rows joined as written", rowsJoined(written), "rows", Origin.Derived)
+      ) ++ costs ++ influential.map { i =>
+        val rows = trees.estimates(i).rows
+        Evidence(s"${names(i)} rows", rows.value, "rows", rows.origin)
+      },
+      setting = Some(SelingerConf.ORDER_MIN_GAIN.key),
+      detail = detail
+    )
+  }
+
+  private def decide(
+      region: JoinRegion,
+      plan: LogicalPlan,
+      outcome: Outcome,
+      reason: Reason,
+      chosen: Option[String] = None,
+      stock: Option[String] = None,
+      evidence: Seq[Evidence] = Nil,
+      setting: Option[String],
+      detail: Option[String] = None
+  ): Unit =
+    plan.find(_.isInstanceOf[Join]).foreach { join =>
+      val columns = region.root.output.map(_.exprId.id).sorted
+      val relations = region.relations.map(_.output.headOption.map(_.exprId.id).mkString).sorted
+      val decision = Decision(
+        rule = rule,
+        node = s"Order of ${region.relations.size} joined relations",
+        key = s"${columns.mkString(",")} ${relations.mkString(",")}",
+        outcome = outcome,
+        reason = reason,
+        chosen = chosen,
+        stock = stock,
+        evidence = evidence,
+        setting = setting,
+        detail = detail
+      )
+      // Subqueries come here by themselves, and again within the query.
+      val before = Decision.of(join).find(d => d.rule == decision.rule && d.key == decision.key)
+      if (outcome != Outcome.Same || !before.exists(_.outcome == Outcome.Changed)) {
+        Decision.record(join, decision)
+      }
+    }
+
+  private def rowsJoined(tree: JoinTree): Double = tree match {
+    case joined: JoinTree.Joined =>
+      joined.estimate.rows.value + rowsJoined(joined.left) + rowsJoined(joined.right)
+    case _ => 0.0
+  }
+}

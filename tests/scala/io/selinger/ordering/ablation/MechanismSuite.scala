@@ -1,0 +1,106 @@
+package io.selinger.ordering.ablation
+
+import io.selinger.bench.JoinShapes
+import io.selinger.conf.SelingerConf
+import io.selinger.ordering.ReorderJoins
+import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
+import java.nio.file.{Files, Path, Paths}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.scalatest.funsuite.AnyFunSuite
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+/** Whatever mechanism is left out: every order is a valid one, with the same answers. */
+class MechanismSuite extends AnyFunSuite with SharedSession {
+
+  private val folder = Paths.get(System.getProperty("selinger.root"), "tests", "sql")
+
+  private def joinsOf(plan: LogicalPlan): Int = plan.collect { case join: Join => join }.size
+
+  // Exact search decides small queries; with hardly any pairs allowed, the heuristics do.
+  private val variants = Seq(Seq.empty, Seq(SelingerConf.ORDER_MAX_PAIRS.key -> "1")).map {
+    _ ++ Seq(
+      SelingerConf.ORDER_MIN_GAIN.key -> "0",
+      "spark.sql.sources.fileCompressionFactor" -> "1000000",
+      "spark.sql.shuffle.partitions" -> "2"
+    )
+  }
+
+  private def optimized(text: String): LogicalPlan =
+    Plans.execution(spark.sql(text)).optimizedPlan
+
+  /** The optimised plan without ids, of which rewriting subqueries makes new ones each time. */
+  private def textOf(query: String): String =
+    optimized(query).toString.replaceAll("#\\d+L?", "#")
+
+  // Queries that have joins to order.
+  private lazy val queries: Seq[(Path, String)] = {
+    val paths = Files.list(folder)
+    val all =
+      try paths.iterator.asScala.filter(_.toString.endsWith(".sql")).toSeq.sortBy(_.toString)
+      finally paths.close()
+    all
+      .map(path => path -> Files.readString(path))
+      .filter { case (_, text) => joinsOf(optimized(text)) > 1 }
+  }
+
+  // With everything, by variant.
+  private val plans = mutable.HashMap.empty[(Path, Seq[(String, String)]), String]
+  private val answers = mutable.HashMap.empty[Path, Answer]
+
+  private def planned(variant: Seq[(String, String)], without: Mechanism)(text: String) =
+    withConf(variant :+ (Mechanism.setting -> without.name): _*)(textOf(text))
+
+  test("names are unique, and one that is unknown is refused") {
+    assert(Mechanism.all.map(_.name).distinct.size == Mechanism.all.size)
+    Tables.register(spark)
+    val error = withConf(Mechanism.setting -> "luck") {
+      intercept[IllegalArgumentException](Mechanism.Idp2.isOn)
+    }
+    assert(error.getMessage.contains("luck"))
+    withConf(Mechanism.setting -> "idp2, linDp") {
+      assert(Mechanism.all.filterNot(_.isOn) == Seq(Mechanism.LinDp, Mechanism.Idp2))
+    }
+  }
+
+  Mechanism.all.foreach { mechanism =>
+    test(s"without ${mechanism.name}: the same answers where the plan is another one") {
+      Tables.register(spark)
+      assert(queries.size > 10)
+      val changed = for {
+        (path, text) <- queries
+        variant <- variants
+        full = plans.getOrElseUpdate(
+          (path, variant),
+          withConf(variant: _*)(textOf(text))
+        )
+        if planned(variant, mechanism)(text) != full
+      } yield {
+        val expected = answers.getOrElseUpdate(
+          path,
+          withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(text)))
+        )
+        val settings = variant :+ (Mechanism.setting -> mechanism.name)
+        val found = withConf(settings: _*)(Answer.of(spark.sql(text)))
+        Answer.difference(expected, found).foreach(difference => fail(s"$path: $difference"))
+        path
+      }
+      info(s"${changed.size} plans changed")
+    }
+
+    test(s"without ${mechanism.name}: orders of generated joins have every join once") {
+      for {
+        (shape, size) <- Seq("chain" -> 9, "clique" -> 13, "snowflake" -> 26, "shared" -> 20)
+        mixed <- Seq(false, true)
+      } {
+        val plan = JoinShapes(shape, size, mixed, seed = 1).plan
+        val found = withConf(
+          Mechanism.setting -> mechanism.name,
+          SelingerConf.PLANNING_BUDGET_MS.key -> "2000"
+        )(new ReorderJoins(spark).apply(plan))
+        assert(found.resolved && found.outputSet == plan.outputSet && joinsOf(found) == size - 1)
+        assert(found.collectLeaves().toSet == plan.collectLeaves().toSet)
+      }
+    }
+  }
+}

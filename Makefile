@@ -36,7 +36,7 @@ SEED ?= 1
 CASE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel demo test test-scala test-python fuzz lint format docs docs-benchmarks bench bench-operators bench-footers bench-plancost bench-analyze bench-estimates bench-planning clean
+.PHONY: help setup jar jars wheel demo test test-all test-scala test-python test-package test-queries fuzz lint format docs docs-benchmarks bench bench-operators bench-footers bench-plancost bench-analyze bench-estimates bench-planning clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -75,26 +75,47 @@ wheel: jars $(VENV)/.ready ## build the wheel with the jars of all lines, into p
 demo: wheel ## TPC-DS with stock Spark and with Selinger: same answers? what changed, and why?
 	$(PY) -m benchmarks.demo --sf $(SF)
 
-test: test-scala test-python ## build and pass every test of a line
+test: ## build and pass every test of a line (random samples: SELINGER_SEED=… repeats them)
+	@rm -rf $(TIMES)
+	@$(MAKE) --no-print-directory test-scala
+	@$(MAKE) --no-print-directory test-python
+	@echo "Seconds:"; cat $(TIMES)/*
+
+test-all: ## the same with every combination that `make test` takes samples of
+	SELINGER_TEST_ALL=1 $(MAKE) --no-print-directory test
+
+# $(call TIMED,part,command) keeps how long the command took.
+TIMES = target/test-times
+TIMED = (mkdir -p $(TIMES); start=$$(date +%s); $(2); code=$$?; \
+  echo "$$(($$(date +%s) - start)) $(1)" > "$(TIMES)/$(1)"; exit $$code)
 
 # Names what failed once more at the end, where the tests that passed do not hide it.
 SCALA_LOG = target/test-scala-$(SPARK).log
 test-scala: SHELL = bash
 test-scala: $(VENV)/.ready $(SBT_READY)
 	@mkdir -p target
-	set -o pipefail; SPARK=$(SPARK) $(SBT) test 2>&1 | tee $(SCALA_LOG) || \
+	@set -o pipefail; $(call TIMED,scala,SPARK=$(SPARK) $(SBT) test 2>&1 | tee $(SCALA_LOG)) || \
 	  { echo "Failed:"; grep -A 3 'FAILED \*\*\* (\|ABORTED \*\*\*\|^\[error\] .*: error' $(SCALA_LOG); exit 1; }
 
 PYTEST = $(PY) -m pytest -q -c python/pyproject.toml --rootdir=.
 
+# These have a JVM of their own.
+ELSEWHERE = $(addprefix --ignore=tests/python/,test_tpcds.py test_scale.py test_fuzz.py)
+
+# Two at a time; what each says is printed when it ends.
 test-python: $(JAR) $(VENV)/.ready
-	$(PYTEST) tests/python $(addprefix --ignore=tests/python/,test_tpcds.py test_scale.py test_fuzz.py)
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-package test-queries
+
+test-package:
+	@$(call TIMED,python - package,$(PYTEST) tests/python $(ELSEWHERE))
+	@$(call TIMED,python - package over Connect,SELINGER_TEST_CONNECT=1 $(PYTEST) tests/python/spark)
+
+test-queries:
 	# In a JVM of its own: near-equal plans are told apart by the ids of columns, which others use up.
-	$(PYTEST) tests/python/test_scale.py
+	@$(call TIMED,python - plans at scale,$(PYTEST) tests/python/test_scale.py)
 	# With settings of its own: memory, and errors that are not logged.
-	$(PYTEST) tests/python/test_fuzz.py
-	$(PYTEST) tests/python/test_tpcds.py
-	SELINGER_TEST_CONNECT=1 $(PYTEST) tests/python/spark
+	@$(call TIMED,python - fuzzing,$(PYTEST) tests/python/test_fuzz.py)
+	@$(call TIMED,python - TPC-DS,$(PYTEST) tests/python/test_tpcds.py)
 
 fuzz: $(JAR) $(VENV)/.ready ## run random queries against stock Spark and DuckDB: N, SEED, CASE
 	$(PY) -m tests.fuzz --queries $(N) --seed $(SEED) $(if $(CASE),--case $(CASE))

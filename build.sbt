@@ -19,6 +19,13 @@ val javaModules = Seq(
   "java.security.jgss/sun.security.krb5"
 ).map(module => s"--add-opens=$module=ALL-UNNAMED")
 
+// Two test JVMs at a time, and as many other tasks as there are cores.
+Global / concurrentRestrictions := Seq(
+  Tags.limitAll(java.lang.Runtime.getRuntime.availableProcessors.max(2)),
+  Tags.limit(Tags.ForkedTestGroup, 2),
+  Tags.exclusiveGroup(Tags.Clean)
+)
+
 lazy val selinger = (project in file("."))
   .settings(
     name := "selinger",
@@ -81,9 +88,16 @@ lazy val selinger = (project in file("."))
       baseDirectory.value / "python" / "selinger" / "jars" / s"selinger-spark-${line.value.name}.jar",
     Compile / doc / sources := Nil,
     Test / fork := true,
-    Test / parallelExecution := false,
+    // The JVMs run at the same time, suites of one JVM one after the other: they share its Spark.
+    Test / parallelExecution := true,
+    Test / testForkedParallel := false,
+    Test / testGrouping := TestGroups
+      .split((Test / definedTests).value, (Test / forkOptions).value, jvms = 2),
     Test / javaOptions ++= javaModules ++ Seq(
       "-Xmx3g",
+      // Short queries, most of them planned once: compiling them for a long life would not pay.
+      "-XX:TieredStopAtLevel=1",
+      "-XX:+UseSerialGC",
       "-XX:+IgnoreUnrecognizedVMOptions",
       "-Dio.netty.tryReflectionSetAccessible=true",
       "-Duser.timezone=UTC",

@@ -7,7 +7,7 @@ import io.selinger.estimate.PlanEstimate
 import io.selinger.ordering.graph.{JoinGraph, JoinRegion, RelationSet}
 import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan, Joining}
 import io.selinger.stats.footers.ReadFooterStatistics
-import io.selinger.testing.{Answer, JoinSides, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, Grid, JoinSides, Plans, SharedSession, Tables}
 import java.nio.file.Path
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.LeftSemi
@@ -319,11 +319,15 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
         "FULL JOIN prices ON x = p_x"
       )
       val differing = Seq("JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
+      val grid = for {
+        (same, i) <- alike.zipWithIndex
+        (how, j) <- differing.zipWithIndex
+        (days, k) <- Seq(Seq(50, 51), Seq(60, 1000)).zipWithIndex
+      } yield (same, how, days, i + j + k)
+      // Every two of the three with each other, except that half of the joins meet.
       val shared = for {
-        same <- alike
-        how <- differing
-        days <- Seq(Seq(50, 51), Seq(60, 1000))
-      } yield {
+        (same, how, days, _) <- Grid.of(grid, more = 3)(_._4 % 4 == 0)
+      } yield withClue(Grid.clue) {
         val query = days
           .map(day => s"""SELECT x, amount FROM facts
                          |$how (SELECT * FROM days WHERE d_number > $day) ON day = d_day
@@ -602,9 +606,11 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
 
   test("every order that the search may choose gives the same rows") {
     Tables.register(spark)
-    val random = new Random(20261121)
-    val orders = (1 to 40).flatMap { _ =>
-      val query = randomQuery(random)
+    val known = new Random(20261121)
+    val fresh = new Random(Grid.seed)
+    val queries = Seq.fill(if (Grid.isWhole) 40 else 20)(randomQuery(known) -> known) ++
+      Seq.fill(4)(randomQuery(fresh) -> fresh)
+    val orders = queries.flatMap { case (query, random) =>
       withConf(SelingerConf.MODE.key -> "off", "spark.sql.shuffle.partitions" -> "2") {
         val df = spark.sql(query)
         val expected = Answer.of(df)
@@ -614,23 +620,26 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
         for {
           region <- regions
           graph <- JoinGraph.of(region.relations, region.written, region.needed).toSeq
-          _ <- 1 to 4
-          tree <- randomTree(graph.all, graph, random, ReorderJoinsSuite.costs(graph))
+          trees = Seq.fill(4)(
+            randomTree(graph.all, graph, random, ReorderJoinsSuite.costs(graph))
+          ).flatten
+          tree <- trees.distinctBy(JoinTree.text(_, _.toString))
         } yield {
           val other = JoinTreePlan.planOf(tree, graph, region)
           val whole = plan.transformDown { case node if node eq region.root => other }
           val found = Answer.ofRows {
             spark.sessionState.executePlan(whole).executedPlan.executeCollectPublic()
           }
-          Answer.difference(expected, found).foreach(d => fail(s"$d\n$query\n$whole"))
+          Answer.difference(expected, found).foreach(d => fail(s"${Grid.clue}$d\n$query\n$whole"))
           JoinTree.text(tree, _.toString)
         }
       }
     }
-    assert(orders.size >= 100, "regions were found")
-    assert(orders.distinct.size >= 60)
+    info(s"${orders.size} orders of ${queries.size} queries, ${orders.distinct.size} different")
+    assert(orders.size >= 1.5 * queries.size, "regions were found")
+    assert(orders.distinct.size >= queries.size)
     Seq("⋈", "⟕", "⟗", "⋉", "▷").foreach { symbol =>
-      assert(orders.count(_.contains(symbol)) > 10, symbol)
+      assert(orders.count(_.contains(symbol)) > queries.size / 6, symbol)
     }
   }
 }

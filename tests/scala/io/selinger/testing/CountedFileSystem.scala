@@ -14,20 +14,25 @@ final class CountedFileSystem extends RawLocalFileSystem {
 
   override def getUri: URI = URI.create(s"${CountedFileSystem.scheme}:///")
 
-  override def open(path: Path, bufferSize: Int): FSDataInputStream =
+  override def open(path: Path, bufferSize: Int): FSDataInputStream = {
+    CountedFileSystem.opened.incrementAndGet()
     new CountedFileSystem.Stream(super.open(path, bufferSize))
+  }
 }
 
 object CountedFileSystem {
 
   val scheme = "counted"
 
-  /** Places that were jumped to, and ranges that were asked for together. */
-  val seeks, ranges = new AtomicInteger()
+  /** Files that were opened, places that were jumped to, and ranges that were asked for together. */
+  val opened, seeks, ranges = new AtomicInteger()
+
+  /** Makes the scheme known to a reader of Spark. */
+  val options: Map[String, String] = Map(s"fs.$scheme.impl" -> classOf[CountedFileSystem].getName)
 
   def configuration(): Configuration = {
     val conf = new Configuration()
-    conf.set(s"fs.$scheme.impl", classOf[CountedFileSystem].getName)
+    options.foreach { case (key, value) => conf.set(key, value) }
     conf
   }
 

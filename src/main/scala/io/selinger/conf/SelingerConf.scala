@@ -264,7 +264,7 @@ object SelingerConf {
       "Share of the cost of the join order written that another order must save to replace it; " +
         "more where rows are not counted, twice as much where they are only a default, and a " +
         "little more with each join. A quarter of that is enough for an order that costs no more " +
-        "even if every relation has as many rows as is feared. Orders that several places of a " +
+        "even if every relation has as many rows as its upper bound says. Orders that several places of a " +
         "query share must save half of it of what all of them cost."
     )(
       value => value >= 0.0 && value < 1.0,

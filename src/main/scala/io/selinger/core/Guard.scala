@@ -31,15 +31,15 @@ object Guard {
       } else {
         val begun = System.nanoTime()
         val result = PlanningPass.current.timed(body(switches.mode))
-        RuleActivity.count(rule, fired(result), System.nanoTime() - begun)
-        problem(result, switches.failOnError) match {
-          case Some(what) if switches.failOnError =>
+        val wrong = problem(result, switches.failOnError)
+        val acts = wrong.isEmpty && switches.mode == Mode.On
+        RuleActivity.count(rule, acts && fired(result), System.nanoTime() - begun)
+        wrong.foreach { what =>
+          if (switches.failOnError) {
             throw new IllegalStateException(s"${rule.id} returned an invalid plan: $what")
-          case Some(what) =>
-            failed(rule, node, Reason.InvalidResult, what, None)
-            unchanged
-          case None => if (switches.mode == Mode.On) result else unchanged
+          } else failed(rule, node, Reason.InvalidResult, what, None)
         }
+        if (acts) result else unchanged
       }
     catch {
       case error @ (NonFatal(_) | _: LinkageError | _: StackOverflowError)

@@ -1,5 +1,6 @@
 package io.selinger.core
 
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, LogicalPlanIntegrity}
 import org.apache.spark.sql.execution.SparkPlan
 
@@ -21,15 +22,22 @@ object PlanIntegrity {
     else if (signature(after) != signature(before)) {
       Some(s"the output changed from ${described(before)} to ${described(after)}")
     } else {
-      LogicalPlanIntegrity
-        .validateNoDanglingReferences(after)
-        .orElse(LogicalPlanIntegrity.hasUniqueExprIdsForOutput(after))
-        .orElse {
-          if (thorough) {
-            LogicalPlanIntegrity.validateOptimizedPlan(before, after, lightweight = false)
-          } else None
-        }
+      // What Spark's checks refuse in the input already is not the fault of the rule.
+      invalid(before, after, thorough).filter(_ => invalid(before, before, thorough).isEmpty)
     }
+
+  private def invalid(
+      before: LogicalPlan,
+      plan: LogicalPlan,
+      thorough: Boolean
+  ): Option[String] =
+    LogicalPlanIntegrity
+      .validateNoDanglingReferences(plan)
+      .orElse(LogicalPlanIntegrity.hasUniqueExprIdsForOutput(plan))
+      .orElse {
+        if (thorough) LogicalPlanIntegrity.validateOptimizedPlan(before, plan, lightweight = false)
+        else None
+      }
 
   private def signature(plan: LogicalPlan) =
     plan.output.map(attribute => (attribute.exprId, attribute.name, attribute.dataType))
@@ -37,21 +45,34 @@ object PlanIntegrity {
   private def described(plan: LogicalPlan): String =
     plan.output.map(column => s"$column: ${column.dataType.sql}").mkString("[", ", ", "]")
 
-  /** The same for operators that a strategy or a rule on physical plans returned. */
+  /** The same for operators that a strategy returned for a logical one. */
   def problemOf(expected: LogicalPlan, plan: SparkPlan): Option[String] =
-    physical(expected.output.map(c => (c.exprId, c.dataType)), expected.output.toString, plan)
+    physical(expected.output, AttributeSet.empty, plan)
 
+  /** The same for a rule on physical plans. */
   def problemOf(before: SparkPlan, after: SparkPlan): Option[String] =
     if (after eq before) None
-    else physical(before.output.map(c => (c.exprId, c.dataType)), before.output.toString, after)
+    else {
+      // Some operators of Spark name columns that their input does not return.
+      def missing = AttributeSet.fromAttributeSets(before.collect { case node =>
+        node.missingInput
+      })
+      physical(before.output, missing, after)
+    }
 
-  private def physical(output: Seq[Any], described: String, plan: SparkPlan): Option[String] =
-    if (plan.output.map(column => (column.exprId, column.dataType)) != output) {
-      Some(s"the output changed from $described to ${plan.output}")
+  private def physical(
+      expected: Seq[Attribute],
+      known: => AttributeSet,
+      plan: SparkPlan
+  ): Option[String] = {
+    def columns(output: Seq[Attribute]) = output.map(column => (column.exprId, column.dataType))
+    if (columns(plan.output) != columns(expected)) {
+      Some(s"the output changed from $expected to ${plan.output}")
     } else {
       plan.collectFirst {
-        case node if node.missingInput.nonEmpty =>
+        case node if node.missingInput.nonEmpty && !node.missingInput.subsetOf(known) =>
           s"${node.nodeName} reads ${node.missingInput.mkString(", ")}, which its input does not return"
       }
     }
+  }
 }

@@ -253,6 +253,14 @@ class GuardSuite extends AnyFunSuite with SharedSession {
   }
 
   errors.foreach { case (name, raise) =>
+    test(s"a session works though its rules raise $name when they are made") {
+      withSession(extensions => unmakeable(raise).foreach(_.inject(extensions))) { session =>
+        assert(session.sql(query).collect().map(_.getLong(0)).toSet == (10L until 20L).toSet)
+      }
+    }
+  }
+
+  errors.foreach { case (name, raise) =>
     test(s"a query gives its rows though a rule and a strategy raise $name, and explain says so") {
       withSession(new io.selinger.SelingerExtension, broken(raise)) { session =>
         val df = session.sql(query)
@@ -265,6 +273,19 @@ class GuardSuite extends AnyFunSuite with SharedSession {
 }
 
 object GuardSuite {
+
+  /** The hooks that make a rule for each session, with one that cannot be made. */
+  private def unmakeable(raise: () => Nothing): Seq[Hook] = Seq(
+    Hook.OptimizerBatch("Test.")(_ => raise()),
+    Hook.PreCbo("Test.")(_ => raise()),
+    Hook.LateBatch("Test.")(_ => raise()),
+    Hook.RuntimeOptimizer("Test.")(_ => raise()),
+    Hook.PlannerStrategy("Test.")(_ => raise()),
+    Hook.StagePreparation("Test.")(_ => raise()),
+    Hook.StageOptimization("Test.")(_ => raise()),
+    Hook.BeforeColumnar("Test.")(_ => raise()),
+    Hook.AfterColumnar("Test.")(_ => raise())
+  )
 
   private object rule
       extends RuleDescription("testRule", RuleKind.Logical, "Does what a test wants.") {

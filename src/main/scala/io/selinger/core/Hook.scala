@@ -4,7 +4,9 @@ import org.apache.spark.sql.{SparkSession => ApiSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
+import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, SparkStrategy}
+import org.slf4j.LoggerFactory
+import scala.util.control.NonFatal
 
 /**
  * A place at which Spark calls a rule, with what it calls there. A rule names its hooks in its
@@ -42,14 +44,14 @@ object Hook {
   final case class OptimizerBatch(why: String)(val create: SparkSession => GuardedRule)
       extends Hook("injectOptimizerRule") {
     override def inject(extensions: SparkSessionExtensions): Unit =
-      extensions.injectOptimizerRule(session => create(classicOf(session)))
+      extensions.injectOptimizerRule(session => made(create(classicOf(session)), NoRule))
   }
 
   /** Once, after predicates have been pushed down, before scans are pruned and joins reordered. */
   final case class PreCbo(why: String)(val create: SparkSession => GuardedRule)
       extends Hook("injectPreCBORule") {
     override def inject(extensions: SparkSessionExtensions): Unit =
-      extensions.injectPreCBORule(session => create(classicOf(session)))
+      extensions.injectPreCBORule(session => made(create(classicOf(session)), NoRule))
   }
 
   /** Once, after everything else of Spark's optimizer: IN and EXISTS are joins, filters injected. */
@@ -57,7 +59,7 @@ object Hook {
       extends Hook("experimental.extraOptimizations") {
     override def inject(extensions: SparkSessionExtensions): Unit =
       extensions.injectPostHocResolutionRule { session =>
-        new AppendLateRule(session, create(classicOf(session)))
+        made(new AppendLateRule(session, create(classicOf(session))), NoRule)
       }
   }
 
@@ -65,28 +67,28 @@ object Hook {
   final case class RuntimeOptimizer(why: String)(val create: SparkSession => GuardedRule)
       extends Hook("injectRuntimeOptimizerRule") {
     override def inject(extensions: SparkSessionExtensions): Unit =
-      extensions.injectRuntimeOptimizerRule(session => create(classicOf(session)))
+      extensions.injectRuntimeOptimizerRule(session => made(create(classicOf(session)), NoRule))
   }
 
   /** Asked for the operators of each logical node, before Spark's strategies, at each re-plan too. */
   final case class PlannerStrategy(why: String)(val create: SparkSession => GuardedStrategy)
       extends Hook("injectPlannerStrategy") {
     override def inject(extensions: SparkSessionExtensions): Unit =
-      extensions.injectPlannerStrategy(session => create(classicOf(session)))
+      extensions.injectPlannerStrategy(session => made(create(classicOf(session)), NoStrategy))
   }
 
   /** On the physical plan, with its shuffles, before adaptive execution makes stages of it. */
   final case class StagePreparation(why: String)(val create: SparkSession => GuardedPhysicalRule)
       extends Hook("injectQueryStagePrepRule") {
     override def inject(extensions: SparkSessionExtensions): Unit =
-      extensions.injectQueryStagePrepRule(session => create(classicOf(session)))
+      extensions.injectQueryStagePrepRule(session => made(create(classicOf(session)), NoRuleOnOperators))
   }
 
   /** On the plan of one stage, when it is about to run. */
   final case class StageOptimization(why: String)(val create: SparkSession => GuardedPhysicalRule)
       extends Hook("injectQueryStageOptimizerRule") {
     override def inject(extensions: SparkSessionExtensions): Unit =
-      extensions.injectQueryStageOptimizerRule(session => create(classicOf(session)))
+      extensions.injectQueryStageOptimizerRule(session => made(create(classicOf(session)), NoRuleOnOperators))
   }
 
   /** On the physical plan before Spark puts in transitions between rows and columns. */
@@ -94,7 +96,7 @@ object Hook {
       extends Hook("injectColumnar (before transitions)") {
     override def inject(extensions: SparkSessionExtensions): Unit =
       extensions.injectColumnar { session =>
-        val rule = create(classicOf(session))
+        val rule: Rule[SparkPlan] = made(create(classicOf(session)), NoRuleOnOperators)
         new ColumnarRule { override def preColumnarTransitions: Rule[SparkPlan] = rule }
       }
   }
@@ -104,9 +106,32 @@ object Hook {
       extends Hook("injectColumnar (after transitions)") {
     override def inject(extensions: SparkSessionExtensions): Unit =
       extensions.injectColumnar { session =>
-        val rule = create(classicOf(session))
+        val rule: Rule[SparkPlan] = made(create(classicOf(session)), NoRuleOnOperators)
         new ColumnarRule { override def postColumnarTransitions: Rule[SparkPlan] = rule }
       }
+  }
+
+  private val log = LoggerFactory.getLogger("io.selinger")
+
+  /** A rule that cannot even be made (it does not link, say) must not cost the session. */
+  private def made[A](rule: => A, instead: A): A =
+    try rule
+    catch {
+      case error @ (NonFatal(_) | _: LinkageError) =>
+        log.warn(s"A rule could not be loaded and is left out of this session: $error", error)
+        instead
+    }
+
+  private object NoRule extends Rule[LogicalPlan] {
+    override def apply(plan: LogicalPlan): LogicalPlan = plan
+  }
+
+  private object NoRuleOnOperators extends Rule[SparkPlan] {
+    override def apply(plan: SparkPlan): SparkPlan = plan
+  }
+
+  private object NoStrategy extends SparkStrategy {
+    override def apply(plan: LogicalPlan): Seq[SparkPlan] = Nil
   }
 
   /** Extensions are applied where queries run, and every session there is a classic one. */

@@ -30,8 +30,8 @@ abstract class PlanFact[A <: AnyRef] {
  * What one pass of Spark over one query shares among rules: the time that they have used, results
  * that several of them need, and how much memory has been promised.
  *
- * A pass lives on the thread that plans. Results are kept under weak identity keys, so a pass that
- * is never followed by another holds nothing alive.
+ * A pass lives on the thread that plans, and ends when that thread begins another. Until then it keeps
+ * the plan that it works on; results for single nodes are kept under weak identity keys.
  */
 final class PlanningPass private (owner: Option[AnyRef]) {
 

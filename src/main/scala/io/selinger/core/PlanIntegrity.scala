@@ -1,12 +1,14 @@
 package io.selinger.core
 
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
+import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, LogicalPlanIntegrity}
 import org.apache.spark.sql.execution.SparkPlan
 
 /**
  * What is wrong with a plan that a rule returned. The cheap checks run always: the same output, every
  * column that an operator reads is there, no id for two columns. Under `failOnError` Spark's other
- * checks of optimized plans run as well.
+ * checks of optimized plans run as well. A problem that was there before the rule ran is not its own.
  */
 object PlanIntegrity {
 
@@ -17,19 +19,25 @@ object PlanIntegrity {
       thorough: Boolean
   ): Option[String] =
     if (after eq before) None
-    else if (!after.resolved) Some("the result is not resolved")
+    else if (!after.resolved && before.resolved) Some("the result is not resolved")
     else if (signature(after) != signature(before)) {
       Some(s"the output changed from ${described(before)} to ${described(after)}")
     } else {
-      LogicalPlanIntegrity
-        .validateNoDanglingReferences(after)
-        .orElse(LogicalPlanIntegrity.hasUniqueExprIdsForOutput(after))
-        .orElse {
-          if (thorough) {
-            LogicalPlanIntegrity.validateOptimizedPlan(before, after, lightweight = false)
-          } else None
-        }
+      // A plan that Spark's checks refuse already is not the fault of the rule that passes it on.
+      checks(thorough).iterator.flatMap { check =>
+        check(after).filter(_ => check(before).isEmpty)
+      }.nextOption()
     }
+
+  private def checks(thorough: Boolean): Seq[LogicalPlan => Option[String]] = {
+    val cheap = Seq[LogicalPlan => Option[String]](
+      LogicalPlanIntegrity.validateNoDanglingReferences(_),
+      LogicalPlanIntegrity.hasUniqueExprIdsForOutput(_)
+    )
+    def all(plan: LogicalPlan) =
+      LogicalPlanIntegrity.validateOptimizedPlan(plan, plan, lightweight = false)
+    if (thorough) cheap :+ all _ else cheap
+  }
 
   private def signature(plan: LogicalPlan) =
     plan.output.map(attribute => (attribute.exprId, attribute.name, attribute.dataType))
@@ -39,19 +47,29 @@ object PlanIntegrity {
 
   /** The same for operators that a strategy or a rule on physical plans returned. */
   def problemOf(expected: LogicalPlan, plan: SparkPlan): Option[String] =
-    physical(expected.output.map(c => (c.exprId, c.dataType)), expected.output.toString, plan)
+    physical(expected, expected.output, plan)
 
   def problemOf(before: SparkPlan, after: SparkPlan): Option[String] =
-    if (after eq before) None
-    else physical(before.output.map(c => (c.exprId, c.dataType)), before.output.toString, after)
+    if (after eq before) None else physical(before, before.output, after)
 
-  private def physical(output: Seq[Any], described: String, plan: SparkPlan): Option[String] =
-    if (plan.output.map(column => (column.exprId, column.dataType)) != output) {
-      Some(s"the output changed from $described to ${plan.output}")
+  private def physical(
+      before: QueryPlan[_],
+      output: Seq[Attribute],
+      plan: SparkPlan
+  ): Option[String] = {
+    def columns(of: Seq[Attribute]) = of.map(column => (column.exprId, column.dataType))
+    if (columns(plan.output) != columns(output)) {
+      Some(s"the output changed from $output to ${plan.output}")
     } else {
+      // What was missing before is not the fault of the rule.
+      lazy val missing = AttributeSet.fromAttributeSets(before.collect { case node: QueryPlan[_] =>
+        node.missingInput
+      })
       plan.collectFirst {
-        case node if node.missingInput.nonEmpty =>
-          s"${node.nodeName} reads ${node.missingInput.mkString(", ")}, which its input does not return"
+        case node if node.missingInput.exists(!missing.contains(_)) =>
+          val lost = node.missingInput.filterNot(missing.contains).mkString(", ")
+          s"${node.nodeName} reads $lost, which its input does not return"
       }
     }
+  }
 }

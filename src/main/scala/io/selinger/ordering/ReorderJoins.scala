@@ -424,6 +424,7 @@ object ReorderJoins
     Reason.NoStatistics,
     Reason.JoinFixed,
     Reason.HintObeyed,
+    Reason.NullAwareAntiJoin,
     Reason.SharedSubplan,
     Reason.OrderCheaper,
     Reason.OrderCheapEnough,

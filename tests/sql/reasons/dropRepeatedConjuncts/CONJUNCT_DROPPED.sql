@@ -1,0 +1,1 @@
+SELECT * FROM items WHERE rand() < 2 AND rand() < 2

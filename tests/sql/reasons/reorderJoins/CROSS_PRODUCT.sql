@@ -1,0 +1,1 @@
+SELECT count(*) FROM dates CROSS JOIN reasons CROSS JOIN customers

@@ -1,1 +1,3 @@
-SELECT count(*) FROM dates CROSS JOIN reasons CROSS JOIN customers
+-- set spark.sql.crossJoin.enabled=false
+SELECT count(*) FROM sales CROSS JOIN inventory
+JOIN dates ON sales.sold = dates.day WHERE dates.year = 2000

@@ -13,7 +13,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 /** Who is to blame for an invalid plan. */
 class PlanIntegritySuite extends AnyFunSuite {
-  private val Seq(a, b, other) = Seq("a", "b", "other").map(AttributeReference(_, IntegerType)())
+  private def column(name: String) = AttributeReference(name, IntegerType)()
+  private val (a, b, other) = (column("a"), column("b"), column("other"))
   private val table = LocalRelation(a, b)
   private def above(column: Attribute, plan: LogicalPlan) =
     Filter(GreaterThan(column, Literal(1)), plan)

@@ -2,6 +2,7 @@ package io.selinger
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{
+  Decision,
   GuardedPhysicalRule,
   GuardedRule,
   GuardedStrategy,
@@ -11,11 +12,19 @@ import io.selinger.core.{
   RuleActivity,
   RuleDescription
 }
-import io.selinger.testing.{Answer, ExampleTables, Plans, SharedSession, Tables}
+import io.selinger.strategy.SelectJoinOperator
+import io.selinger.testing.{Answer, ExampleTables, Plans, ReasonQuery, SharedSession, Tables}
 import java.nio.file.{Files, Path, Paths}
-import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Join,
+  JoinHint,
+  LocalRelation,
+  LogicalPlan,
+  Project
+}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{LocalTableScanExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
 import org.scalatest.funsuite.AnyFunSuite
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
@@ -24,9 +33,16 @@ import scala.util.Try
 /**
  * The laws that every rule keeps, checked for each rule of a registry without naming it: off means off,
  * a second run changes nothing, whatever goes wrong inside leaves the query working, the same answers,
- * and every reason that it can give is given by some query.
+ * and every reason that it can give is given by some query: the one in
+ * `tests/sql/reasons/<rule>/<CODE>.sql`.
+ *
+ * @param special reasons that no query in SQL can bring about
  */
-abstract class RuleContract(registry: Registry) extends AnyFunSuite with SharedSession {
+abstract class RuleContract(
+    registry: Registry,
+    special: Map[(RuleDescription, Reason), SpecialCase] = Map.empty
+) extends AnyFunSuite
+    with SharedSession {
 
   private val folder = Paths.get(System.getProperty("selinger.root"), "tests", "sql")
 
@@ -112,6 +128,20 @@ abstract class RuleContract(registry: Registry) extends AnyFunSuite with SharedS
     }
   }
 
+  private def notGiven(rule: RuleDescription, reason: Reason, made: Seq[Decision]): Seq[String] = {
+    val found = made.filter(_.rule == rule.id).map(_.reason)
+    if (found.contains(reason)) Nil
+    else Seq(s"${rule.id} did not give $reason, but ${found.distinct.mkString(", ")}")
+  }
+
+  /** Decisions whose reason is neither in the list of their rule nor one of the guard. */
+  private def unlisted(made: Seq[Decision]): Seq[String] = made.flatMap { decision =>
+    registry.rules
+      .find(_.id == decision.rule)
+      .filterNot(rule => (rule.reasons ++ Reason.ofGuard).contains(decision.reason))
+      .map(rule => s"${decision.reason} is not among the reasons of ${rule.id}")
+  }
+
   registry.rules.foreach { rule =>
     val silent = Seq(
       "mode off" -> modeOff,
@@ -153,12 +183,43 @@ abstract class RuleContract(registry: Registry) extends AnyFunSuite with SharedS
       }
     }
 
+    test(s"${rule.id}: each of its reasons is given by some query") {
+      val queries = ReasonQuery.all(folder.resolve("reasons").resolve(rule.id))
+      val (cases, inSql) = rule.reasons.partition(reason => special.contains((rule, reason)))
+      assert(queries.keySet == inSql.map(_.code).toSet, s"files of ${rule.id} and its reasons")
+      withSession(new SelingerExtension(registry)) { session =>
+        val before = session.conf.getAll
+        val wrong = inSql.flatMap { reason =>
+          withTables(session) {
+            val made = withFolder(queries(reason.code).decisions(session, _))
+            session.conf.getAll.keySet.diff(before.keySet).foreach(session.conf.unset)
+            before.foreach { case (key, value) =>
+              if (session.conf.isModifiable(key)) session.conf.set(key, value)
+            }
+            session.catalog.listTables().collect().foreach { table =>
+              val _ = session.catalog.dropTempView(table.name)
+            }
+            unlisted(made) ++ notGiven(rule, reason, made)
+          }
+        }
+        assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
+      }
+      cases.foreach { reason =>
+        withTables(spark) {
+          val made = special((rule, reason)).decisions(spark)
+          assert((unlisted(made) ++ notGiven(rule, reason, made)).isEmpty)
+        }
+      }
+    }
+
     test(s"${rule.id}: its example gives the same answer on and off, and asks the rule") {
       withSession(new SelingerExtension(registry)) { session =>
         withTables(session) {
           session.conf.set(rule.switch, "true")
           session.conf.set(SelingerConf.SAMPLING_BUDGET_MS.key, "60000")
-          val found = Answer.of(session.sql(rule.example))
+          val example = session.sql(rule.example)
+          val found = Answer.of(example)
+          assert(unlisted(Plans.decisions(example)).isEmpty)
           val asked = RuleActivity.of(rule).calls > 0
           val expected = stockAnswer(rule, session)
           assert(expected.isInstanceOf[Answer.Rows])
@@ -178,7 +239,10 @@ abstract class RuleContract(registry: Registry) extends AnyFunSuite with SharedS
         val extension = new SelingerExtension(Registry(others :+ Broken.describe(rule, hooks)))
         withSession(extension) { session =>
           session.conf.set(SelingerConf.FAIL_ON_ERROR.key, "false")
+          // What makes the tables are commands: a broken rule would leave them out on both sides.
+          session.conf.set(SelingerConf.MODE.key, "off")
           withTables(session) {
+            session.conf.set(SelingerConf.MODE.key, "on")
             session.conf.set(rule.switch, "true")
             val found = Answer.of(session.sql(rule.example))
             assert(Answer.difference(stockAnswer(rule, session), found).isEmpty)
@@ -188,6 +252,13 @@ abstract class RuleContract(registry: Registry) extends AnyFunSuite with SharedS
     }
   }
 }
+
+/**
+ * How a reason comes about that no query in SQL can bring about.
+ *
+ * @param why no query can
+ */
+final case class SpecialCase(why: String)(val decisions: SparkSession => Seq[Decision])
 
 /** Rules that go wrong in the place of others. */
 object Broken {
@@ -269,4 +340,28 @@ object Broken {
     }
 }
 
-class RuleContractSuite extends RuleContract(Registry.all)
+object RuleContractSuite {
+
+  /** A join one of whose sides adaptive execution has already broadcast, planned for the first time. */
+  private val overBroadcastStage = SpecialCase(
+    "A join whose side has been broadcast was planned before, and keeps its first decision."
+  ) { session =>
+    val df = session.sql("SELECT a.id FROM facts a JOIN dims b ON a.k = b.k")
+    df.collect()
+    val stage = Plans
+      .physical(df)
+      .collectFirst { case stage: BroadcastQueryStageExec => stage }
+      .getOrElse(throw new IllegalStateException("nothing was broadcast"))
+    val replanned = Plans.execution(df).optimizedPlan.collect { case join: Join =>
+      join.copy(right = LogicalQueryStage(join.right, stage), hint = JoinHint.NONE)
+    }.map(join => Join(join.left, join.right, join.joinType, join.condition, join.hint))
+    replanned.foreach(new SelectJoinOperator(session).apply(_))
+    replanned.flatMap(Decision.of(_))
+  }
+
+  val special: Map[(RuleDescription, Reason), SpecialCase] = Map(
+    (SelectJoinOperator, Reason.BroadcastStage) -> overBroadcastStage
+  )
+}
+
+class RuleContractSuite extends RuleContract(Registry.all, RuleContractSuite.special)

@@ -72,9 +72,22 @@ object DropRepeatedConjuncts
 
 object SampleRuleSuite {
   val registry: Registry = Registry(Registry.all.rules :+ DropRepeatedConjuncts)
+
+  private val repeated = SpecialCase("Spark drops equal conditions itself, earlier.") { session =>
+    val plan = Plans.execution(session.range(9).toDF().where("id > 3")).analyzed
+    val twice = plan.transform { case filter: Filter =>
+      filter.copy(condition = And(filter.condition, filter.condition))
+    }
+    (new DropRepeatedConjuncts)(twice).flatMap(node => Decision.of(node))
+  }
+
+  val special: Map[(RuleDescription, Reason), SpecialCase] = Map(
+    (DropRepeatedConjuncts, DropRepeatedConjuncts.ConjunctDropped) -> repeated
+  )
 }
 
-class SampleRuleSuite extends RuleContract(Registry(Seq(DropRepeatedConjuncts))) {
+class SampleRuleSuite
+    extends RuleContract(Registry(Seq(DropRepeatedConjuncts)), SampleRuleSuite.special) {
 
   test("its switch, its activity and its decisions are there without another file") {
     withSession(new SelingerExtension(SampleRuleSuite.registry)) { session =>

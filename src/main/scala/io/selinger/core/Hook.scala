@@ -81,14 +81,18 @@ object Hook {
   final case class StagePreparation(why: String)(val create: SparkSession => GuardedPhysicalRule)
       extends Hook("injectQueryStagePrepRule") {
     override def inject(extensions: SparkSessionExtensions): Unit =
-      extensions.injectQueryStagePrepRule(session => made(create(classicOf(session)), NoRuleOnOperators))
+      extensions.injectQueryStagePrepRule(session =>
+        made(create(classicOf(session)), NoRuleOnOperators)
+      )
   }
 
   /** On the plan of one stage, when it is about to run. */
   final case class StageOptimization(why: String)(val create: SparkSession => GuardedPhysicalRule)
       extends Hook("injectQueryStageOptimizerRule") {
     override def inject(extensions: SparkSessionExtensions): Unit =
-      extensions.injectQueryStageOptimizerRule(session => made(create(classicOf(session)), NoRuleOnOperators))
+      extensions.injectQueryStageOptimizerRule(session =>
+        made(create(classicOf(session)), NoRuleOnOperators)
+      )
   }
 
   /** On the physical plan before Spark puts in transitions between rows and columns. */

@@ -1,6 +1,7 @@
 package io.selinger.core
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
+import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, LogicalPlanIntegrity}
 import org.apache.spark.sql.execution.SparkPlan
 
@@ -22,9 +23,24 @@ object PlanIntegrity {
     else if (signature(after) != signature(before)) {
       Some(s"the output changed from ${described(before)} to ${described(after)}")
     } else {
-      // What Spark's checks refuse in the input already is not the fault of the rule.
-      invalid(before, after, thorough).filter(_ => invalid(before, before, thorough).isEmpty)
+      // What was wrong with the input already is not the fault of the rule.
+      missing(after, missingIn(before)).orElse {
+        invalid(before, after, thorough).filter(_ => invalid(before, before, thorough).isEmpty)
+      }
     }
+
+  /** Columns that operators read and their inputs do not return. */
+  private def missingIn(plan: QueryPlan[_]): AttributeSet =
+    AttributeSet.fromAttributeSets(operators(plan).map(_.missingInput))
+
+  private def missing(plan: QueryPlan[_], known: => AttributeSet): Option[String] =
+    operators(plan).collectFirst {
+      case node if node.missingInput.nonEmpty && !node.missingInput.subsetOf(known) =>
+        s"${node.nodeName} reads ${node.missingInput.mkString(", ")}, which its input does not return"
+    }
+
+  private def operators(plan: QueryPlan[_]): Seq[QueryPlan[_]] =
+    plan.collect { case node: QueryPlan[_] => node }
 
   private def invalid(
       before: LogicalPlan,
@@ -52,13 +68,7 @@ object PlanIntegrity {
   /** The same for a rule on physical plans. */
   def problemOf(before: SparkPlan, after: SparkPlan): Option[String] =
     if (after eq before) None
-    else {
-      // Some operators of Spark name columns that their input does not return.
-      def missing = AttributeSet.fromAttributeSets(before.collect { case node =>
-        node.missingInput
-      })
-      physical(before.output, missing, after)
-    }
+    else physical(before.output, missingIn(before), after)
 
   private def physical(
       expected: Seq[Attribute],
@@ -68,11 +78,6 @@ object PlanIntegrity {
     def columns(output: Seq[Attribute]) = output.map(column => (column.exprId, column.dataType))
     if (columns(plan.output) != columns(expected)) {
       Some(s"the output changed from $expected to ${plan.output}")
-    } else {
-      plan.collectFirst {
-        case node if node.missingInput.nonEmpty && !node.missingInput.subsetOf(known) =>
-          s"${node.nodeName} reads ${node.missingInput.mkString(", ")}, which its input does not return"
-      }
-    }
+    } else missing(plan, known)
   }
 }

@@ -1,0 +1,1 @@
+SELECT * FROM items WHERE id + id > 3 AND name <> color

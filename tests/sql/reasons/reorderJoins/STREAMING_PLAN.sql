@@ -1,0 +1,2 @@
+-- stream dims
+SELECT f.id FROM dims JOIN facts f ON dims.k = f.k JOIN spans ON f.id = spans.id

@@ -1,0 +1,1 @@
+SELECT * FROM sales JOIN items ON sales.item = items.id WHERE items.name LIKE '%bike%'

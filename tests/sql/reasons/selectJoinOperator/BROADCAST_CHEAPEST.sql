@@ -1,0 +1,2 @@
+-- set spark.sql.sources.fileCompressionFactor=1000000
+SELECT a.id, b.id FROM facts a JOIN dims b ON a.k = b.k

@@ -1,0 +1,2 @@
+-- set spark.selinger.join.broadcastMaxBytes=1
+SELECT a.id, b.id FROM (SELECT id FROM range(2000000000)) a JOIN (SELECT id FROM range(2000000)) b ON a.id = b.id

@@ -1,0 +1,1 @@
+SELECT /*+ MERGE(b) */ a.id, b.id FROM facts a JOIN dims b ON a.k = b.k

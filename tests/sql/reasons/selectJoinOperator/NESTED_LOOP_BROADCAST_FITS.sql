@@ -1,0 +1,2 @@
+-- set spark.sql.sources.fileCompressionFactor=1000000
+SELECT f.id FROM facts f JOIN spans s ON f.k BETWEEN s.low AND s.high

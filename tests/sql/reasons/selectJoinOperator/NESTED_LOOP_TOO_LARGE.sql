@@ -1,0 +1,3 @@
+-- set spark.sql.sources.fileCompressionFactor=1000000
+-- set spark.selinger.join.broadcastMaxBytes=1
+SELECT f.id FROM facts f JOIN spans s ON f.k < s.low

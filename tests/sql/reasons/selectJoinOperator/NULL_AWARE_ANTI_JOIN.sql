@@ -1,0 +1,1 @@
+SELECT id FROM facts WHERE k NOT IN (SELECT k FROM dims)

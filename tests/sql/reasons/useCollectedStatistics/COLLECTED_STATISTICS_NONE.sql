@@ -1,0 +1,3 @@
+-- set spark.selinger.stats.location=${tmp}/store
+-- run INSERT OVERWRITE DIRECTORY '${tmp}/t/p=1' USING parquet SELECT id FROM range(1000)
+SELECT * FROM parquet.`${tmp}/t` t JOIN items ON t.id = items.id

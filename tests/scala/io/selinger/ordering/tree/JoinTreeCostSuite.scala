@@ -248,9 +248,10 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
       }
       again(problem.written).seconds / problem.written.seconds
     }
-    // Where rows are less than one, or joins are not independent, only the full estimate knows.
+    // Where rows are less than one, or joins are not independent, only the full estimate knows; and
+    // rough costs do not know the higher broadcast limit of relations whose rows were counted.
     assert(ratios.count(r => r > 0.9 && r < 1.1) > ratios.size / 2)
-    assert(ratios.max < 1.4 && ratios.count(_ > 0.6) > ratios.size * 0.7)
+    assert(ratios.max < 1.8 && ratios.count(_ > 0.6) > ratios.size * 0.7)
   }
 
   test("a rough cost is that of the cheapest operator that is allowed") {

@@ -18,6 +18,8 @@ PAGES = sorted([*ROOT.glob("*.md"), ROOT / "python/README.md", *(ROOT / "docs").
 #: Words in the form of a reason code that are none.
 NO_REASONS = {
     "JAVA_HOME",
+    "SELINGER_SEED",
+    "SELINGER_TEST_ALL",
     "SELINGER_NO_DATA",  # a Spark error condition
     "SELINGER_WRITE_DOCS",
     "SELINGER_WRITE_GOLDEN",

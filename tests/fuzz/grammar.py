@@ -1,5 +1,7 @@
 """Random queries over given tables; their answers do not depend on the order of rows.
 
+A share of the queries is risky: parts of them raise an error in ANSI mode for some rows.
+
 What would depend on it is not generated: LIMIT and row numbers only by all columns, sums of
 floating-point numbers only where they are exact, sums of decimals only where they have room.
 An upper bound of rows is kept for each relation, and what may grow too large is not joined.
@@ -19,6 +21,7 @@ from tests.fuzz.sqltypes import (
     DATE,
     DOUBLE,
     INT,
+    SMALLINT,
     STRING,
     TIMESTAMP,
     SqlType,
@@ -108,7 +111,7 @@ class Grammar:
 
     def __init__(self, rng: Random, tables: Sequence[data.Table]) -> None:
         self.rng = rng
-        self.risky = rng.random() < 0.2
+        self.risky = rng.random() < 0.3
         self.aliases = 0
         self.names = 0
         self.tables = [self._known_table(table) for table in tables]
@@ -175,8 +178,9 @@ class Grammar:
             for c in self.some(result.columns, len(result.columns), len(result.columns))
         ]
         limit = self.rng.randint(0, 15) if limited else None
+        offset = self.rng.randint(1, 9) if self.chance(0.15) else None
         rows = result.rows if limit is None else min(limit, result.rows)
-        return Result(Top(result.query, keys, limit), result.columns, rows)
+        return Result(Top(result.query, keys, limit, offset), result.columns, rows)
 
     def rows_of(
         self,
@@ -194,7 +198,8 @@ class Grammar:
         if want is None and roll < 0.48:
             return self._grouped(source, where, depth, outermost)
         if want is None and roll < 0.60:
-            return self._windowed(source, where, outermost)
+            result = self._windowed(source, where, outermost)
+            return self._first_of_each(result) if self.chance(0.3) else result
         result = self._plain(source, where, want, depth)
         if depth > 1 and not outermost and self.chance(0.08):
             return self._top(result, limited=True)
@@ -236,13 +241,15 @@ class Grammar:
         self, columns: Sequence[Known], kind: SqlType | None, depth: int
     ) -> tuple[Expr, bool, Known | None]:
         fitting = [c for c in columns if kind is None or c.type == kind]
-        if fitting and self.chance(0.75):
+        if fitting and self.chance(0.55 if self.risky else 0.75):
             column = self.one(fitting)
             return column.col, column.tame, column
         if kind is None and depth > 1 and self.chance(0.1):
-            scalar = self._scalar(columns)
-            if scalar is not None:
-                return scalar, False, None
+            return self._scalar(columns), False, None
+        if self.risky and self.chance(0.4):
+            raising = self._raising(columns, kind)
+            if raising is not None:
+                return raising, False, None
         expr, tame = self.value(columns, kind or self.one(columns).type, 2)
         return expr, tame, None
 
@@ -289,7 +296,7 @@ class Grammar:
                 joined = self._by_keys(kind, left, right, depth)
             elif left.rows * right.rows > MOST_PAIRS:
                 continue
-            elif roll < 0.84 and kind == "INNER":
+            elif roll < 0.88 and kind == "INNER":
                 joined = self._join("CROSS", left, right, None, right.rows, left.rows)
             else:
                 condition = self._unkeyed(left, right)
@@ -395,6 +402,8 @@ class Grammar:
             self._in_list,
             self._computed,
         ]
+        if self.risky:
+            forms.append(self._raising_test)
         return self.one(forms)(columns, column) or self._to_constant(columns, column)
 
     def constant(self, column: Known) -> Lit:
@@ -438,6 +447,74 @@ class Grammar:
         sign = self.one(_COMPARISONS)
         return Op(BOOLEAN, f"({{0}} {sign} {{1}})", [value, self.constant(column)])
 
+    # ---- errors ----------------------------------------------------------------------------
+
+    def _raising(self, columns: Sequence[Known], kind: SqlType | None = None) -> Expr | None:
+        """Make an expression that fails in ANSI mode for some values of its columns."""
+        makers = [self._quotient, self._overflow, self._narrow, self._wide_decimal, self._number]
+        for make in self.some(makers, len(makers), len(makers)):
+            made = make(columns)
+            if made is not None and kind in (None, made.type):
+                return made
+        return None
+
+    def _raising_test(self, columns: Sequence[Known], _: Known) -> Expr | None:
+        value = self._raising(columns)
+        if value is None:
+            return None
+        limit = Lit(value.type, _plain_value(value.type))
+        return Op(BOOLEAN, f"({{0}} {self.one(_COMPARISONS)} {{1}})", [value, limit])
+
+    def _quotient(self, columns: Sequence[Known]) -> Expr | None:
+        whole = [c for c in columns if c.type.is_integer]
+        if not whole:
+            return None
+        a, b = self.one(whole).col, self.one(whole).col
+        if self.chance(0.3):
+            return Op(BIGINT, "CAST(({0} % {1}) AS BIGINT)", [a, b], portable=False)
+        if self.chance(0.4):
+            return Op(BIGINT, "({0} DIV {1})", [a, b], portable=False)
+        return Op(DOUBLE, "CAST(({0} / {1}) AS DOUBLE)", [a, b], portable=False)
+
+    def _overflow(self, columns: Sequence[Known]) -> Expr | None:
+        far = [c for c in columns if c.type.is_integer and not c.tame]
+        whole = [c for c in columns if c.type.is_integer]
+        if not far:
+            return None
+        a, b = self.one(far), self.one(whole)
+        kind = max(a.type, b.type, key=lambda t: t.largest)
+        form = self.one(["({0} + {1})", "({0} - {1})", "({0} * {1})", "(-{0})", "abs({0})"])
+        args: list[Expr] = [a.col, b.col] if "{1}" in form else [a.col]
+        return Op(kind if "{1}" in form else a.type, form, args, portable=False)
+
+    def _narrow(self, columns: Sequence[Known]) -> Expr | None:
+        numbers = [c for c in columns if c.type.is_numeric and c.type != SMALLINT]
+        if not numbers:
+            return None
+        wild = [c for c in numbers if not c.tame] or numbers
+        kind = self.one([SMALLINT, INT, decimal(5, 2)])
+        return Op(kind, f"CAST({{0}} AS {str(kind).upper()})", [self.one(wild).col], portable=False)
+
+    def _wide_decimal(self, columns: Sequence[Known]) -> Expr | None:
+        decimals = [c for c in columns if c.type.kind == "decimal"]
+        if not decimals:
+            return None
+        column = self.one([c for c in decimals if not c.tame] or decimals)
+        other = self.one(decimals)
+        sign = self.one(["+", "-", "*", "/"])
+        kind = self.one([column.type, decimal(38, 10), decimal(38, 37)])
+        template = f"CAST(({{0}} {sign} {{1}}) AS {str(kind).upper()})"
+        return Op(kind, template, [column.col, other.col], portable=False)
+
+    def _number(self, columns: Sequence[Known]) -> Expr | None:
+        texts = [c for c in columns if c.type == STRING]
+        if not texts:
+            return None
+        kind = self.one([INT, BIGINT, DOUBLE, DATE, decimal(9, 0)])
+        return Op(
+            kind, f"CAST({{0}} AS {str(kind).upper()})", [self.one(texts).col], portable=False
+        )
+
     # ---- subqueries ------------------------------------------------------------------------
 
     def _subquery_test(self, source: Source, depth: int) -> Expr:
@@ -446,18 +523,23 @@ class Grammar:
         if roll < 0.35:
             # Three-valued logic compares each row with each.
             negated = self.chance(0.4) and source.rows <= 2000
-            result = self._subquery(depth, [outer.type])
+            tested: Expr = outer.col
+            wanted = [outer.type]
+            if self.chance(0.15):
+                # DuckDB compares pairs as values, where Spark compares their columns.
+                second = self.one(source.columns)
+                tested = Op(outer.type, "({0}, {1})", [outer.col, second.col], portable=False)
+                wanted.append(second.type)
+            result = self._subquery(depth, wanted)
             if self.chance(0.35) and isinstance(result.query, Select):
                 self._correlate(result.query, source.columns, equal=self.chance(0.7))
-            return InQuery(BOOLEAN, outer.col, result.query, negated)
+            return InQuery(BOOLEAN, tested, result.query, negated)
         if roll < 0.75:
             result = self._subquery(depth, [outer.type])
             if isinstance(result.query, Select):
                 self._correlate(result.query, source.columns, equal=source.rows > 400)
             return Exists(BOOLEAN, result.query, self.chance(0.4))
         scalar = self._scalar(source.columns)
-        if scalar is None:
-            return self.condition(source.columns, 1)
         same = [c.col for c in source.columns if c.type == scalar.type]
         other = self.one(same) if same else Lit(scalar.type, _plain_value(scalar.type))
         return Op(BOOLEAN, f"({{0}} {self.one(_COMPARISONS)} {{1}})", [other, scalar])
@@ -492,9 +574,16 @@ class Grammar:
             return [*self._readable(relation.left), *right]
         return []
 
-    def _scalar(self, outer: Sequence[Known]) -> Expr | None:
-        """Make a subquery of one value: an aggregate without groups."""
+    def _scalar(self, outer: Sequence[Known]) -> Expr:
+        """Make a subquery of one value: an aggregate without groups, or, as a risk, any column."""
         source = self._named(*self.one(self.tables))
+        if self.risky and self.chance(0.2):
+            column = self.one(source.columns)
+            alike = Op(BOOLEAN, "({0} = {1})", [column.col, self.constant(column)])
+            items = [Item(column.col, self._name())]
+            # DuckDB takes the first of several rows.
+            query = Select(items, source.relation, [alike], portable_rows=False)
+            return Scalar(column.type, query)
         agg, _ = self._aggregate(source.columns, outermost=False)
         query = Select([Item(agg, self._name())], source.relation, self._conditions(source, 1))
         if self.chance(0.65):
@@ -520,6 +609,10 @@ class Grammar:
             items.append(Item(key.col, name))
             most = 1 if alone else source.rows * factor
             columns.append(replace(key, alias="", name=name, most=most))
+        if grouping and self.chance(0.4):
+            name = self._name()
+            items.append(Item(Op(INT, "CAST(grouping({0}) AS INT)", [self.one(keys).col]), name))
+            columns.append(Known("", name, INT, True, source.rows * factor, ()))
         for _ in range(self.rng.randint(0 if keys else 1, 3)):
             agg, tame = self._aggregate(source.columns, outermost)
             name = self._name()
@@ -543,11 +636,14 @@ class Grammar:
         rows = source.rows * factor if keys else 1
         return Result(query, columns, max(1, rows))
 
-    def _aggregate(self, columns: Sequence[Known], outermost: bool) -> tuple[Agg, bool]:
+    def _aggregate(self, columns: Sequence[Known], outermost: bool) -> tuple[Expr, bool]:
         """Make an aggregate, and tell whether its sum would be exact again."""
         agg, tame = self._plain_aggregate(columns, outermost)
         if self.chance(0.2):
             agg.filter = self.condition(columns, 1)
+        if agg.function.startswith("collect"):
+            # In which order they collect is open.
+            return Op(STRING, "array_join(sort_array({0}), ',', '-')", [agg], portable=False), True
         return agg, tame
 
     def _plain_aggregate(self, columns: Sequence[Known], outermost: bool) -> tuple[Agg, bool]:
@@ -562,7 +658,15 @@ class Grammar:
         if roll < 0.55:
             return Agg(BIGINT, "count", None), True
         if roll < 0.75:
-            return Agg(BIGINT, "count", column.col, distinct=self.chance(0.4)), True
+            return Agg(BIGINT, "count", column.col, distinct=self.chance(0.5)), True
+        if roll < 0.79:
+            counted = Op(BIGINT, "{0}, {1}", [column.col, self.one(columns).col], portable=False)
+            return Agg(BIGINT, "count", counted, distinct=True), True
+        if roll < 0.84:
+            words = Op(STRING, "CAST({0} AS STRING)", [column.col])
+            return Agg(STRING, self.one(["collect_list", "collect_set"]), words), True
+        if roll < 0.88:
+            return Agg(BOOLEAN, self.one(["bool_and", "bool_or"]), self.condition(columns, 0)), True
         return Agg(column.type, self.one(["min", "max"]), column.col), column.tame
 
     def _sum(self, column: Known, columns: Sequence[Known]) -> tuple[Agg, bool]:
@@ -588,6 +692,37 @@ class Grammar:
         return Result(
             result.query, [replace(c, most=source.rows) for c in result.columns], source.rows
         )
+
+    def _first_of_each(self, result: Result) -> Result:
+        """Keep the rows whose number, or whose other window function, is small."""
+        alias = self._alias("w")
+        assert isinstance(result.query, Select)
+        numbers = [
+            column
+            for column, item in zip(result.columns, result.query.items, strict=True)
+            if isinstance(item.expr, Over) and item.expr.type in (INT, BIGINT)
+        ]
+        if not numbers:
+            return result
+        number = self.one(numbers)
+        limit = Lit(number.type, self.rng.randint(1, 4))
+        kept = Op(
+            BOOLEAN,
+            f"({{0}} {self.one(['<=', '<', '='])} {{1}})",
+            [replace(number, alias=alias).col, limit],
+        )
+        items = [
+            Item(replace(column, alias=alias).col, self._name())
+            for column in result.columns
+            if column is not number or self.chance(0.5)
+        ] or [Item(replace(number, alias=alias).col, self._name())]
+        columns = [
+            replace(column, name=item.name)
+            for item in items
+            for column in result.columns
+            if isinstance(item.expr, Col) and column.name == item.expr.name
+        ]
+        return Result(Select(items, Derived(result.query, alias), [kept]), columns, result.rows)
 
     def _over(self, columns: Sequence[Known]) -> tuple[Over, bool]:
         partition: list[Expr] = [c.col for c in self.some(columns, 0, 2)]

@@ -244,6 +244,8 @@ def _flag_edits(node: Node) -> Iterator[Edit]:
         yield _setting("grouping", "")
     if isinstance(node, Top) and node.limit is not None:
         yield _setting("limit", None)
+    if isinstance(node, Top) and node.offset is not None:
+        yield _setting("offset", None)
     if isinstance(node, Over) and node.frame:
         yield _setting("frame", "")
     if isinstance(node, Join) and node.kind not in ("INNER", "CROSS"):

@@ -286,11 +286,13 @@ class Select(Query):
     sets: list[KeySet] = field(default_factory=list)
     having: list[Expr] = field(default_factory=list)
     hint: str = ""
+    portable_rows: bool = True
 
     @property
     def portable(self) -> bool:
         """Whether DuckDB means the same: it gives a total of no rows, and Spark gives no row."""
-        return not self.grouping
+        totals = self.grouping in ("ROLLUP", "CUBE") or any(not each.keys for each in self.sets)
+        return self.portable_rows and not totals
 
     def sql(self, dialect: str) -> str:
         hint = f"/*+ {self.hint} */ " if self.hint and dialect == SPARK else ""
@@ -334,12 +336,14 @@ class Top(Query):
     query: Query
     order: list[OrderKey]
     limit: int | None = None
+    offset: int | None = None
 
     def sql(self, dialect: str) -> str:
         text = f"SELECT * FROM ({self.query.sql(dialect)}) o"
         if self.order:
             text += " ORDER BY " + ", ".join(key.sql(dialect) for key in self.order)
-        return text if self.limit is None else f"{text} LIMIT {self.limit}"
+        text += "" if self.limit is None else f" LIMIT {self.limit}"
+        return text if self.offset is None else f"{text} OFFSET {self.offset}"
 
 
 @dataclass

@@ -10,6 +10,7 @@ import datetime as dt
 import json
 import math
 import os
+import re
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -237,9 +238,16 @@ def test_the_grammar_reaches_every_construct() -> None:
         *("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"),
         *("ROLLUP", "CUBE", "GROUPING SETS", "HAVING", "FILTER", "DISTINCT", "LIMIT", "OVER"),
         *("(EXISTS", "(NOT EXISTS", "NOT IN (SELECT", " IN (SELECT", "WITH", "<=>", "USING"),
-        *("CASE WHEN", "coalesce", "DIV", "/*+ ", "LIKE", "row_number", "rank", "BETWEEN"),
+        *("CASE WHEN", "coalesce", "DIV", "LIKE", "row_number", "rank", "BETWEEN", "OFFSET"),
+        *("BROADCAST(", "MERGE(", "SHUFFLE_HASH(", "SHUFFLE_REPLICATE_NL("),
+        *("sort_array(collect_list", "sort_array(collect_set", "bool_and", "grouping("),
     ):
         assert construct in all_sql, construct
+    assert any(query.sql(SPARK).count("count(DISTINCT") > 1 for query in texts)
+    assert re.search(r"\(a\d+\.\w+, a\d+\.\w+\) (NOT )?IN \(SELECT", all_sql)
+    # A subquery that may have more than one row, and a window function that is filtered.
+    assert re.search(r"\(SELECT a\d+\.\w+ AS c\d+ FROM \w+ a\d+ WHERE \(a\d+\.\w+ = ", all_sql)
+    assert re.search(r"\) w\d+ WHERE \(w\d+\.c\d+ <", all_sql)
     portable = sum(map(is_portable, texts))
     assert len(texts) / 3 < portable < len(texts)
     assert "/*+" not in "\n".join(query.sql(DUCK) for query in texts)

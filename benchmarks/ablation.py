@@ -15,15 +15,14 @@ processor times of the rule that orders joins, the least of several plannings of
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from benchmarks import commands
 from benchmarks.datasets.queries import load_queries
-from benchmarks.reporting.results import record
+from benchmarks.reporting.figures import geometric_mean, percentile
 from benchmarks.reporting.table import render
 from benchmarks.scale import STATISTICS
-from benchmarks.sessions.local import submit, test_jar
+from benchmarks.sessions.local import submit
 
 MAIN = "io.selinger.bench.AblationBench"
 SHAPES = "chain,cycle,star,clique,snowflake,tree,shared"
@@ -83,23 +82,12 @@ def growth(factor: int) -> dict[str, float]:
     return {**dict.fromkeys(FACTS, float(factor)), **others}
 
 
-def percentile(values: Sequence[float], share: float) -> float:
-    """Give the value that a share of all does not exceed."""
-    ranked = sorted(values)
-    return ranked[max(0, math.ceil(share * len(ranked)) - 1)]
-
-
 def compare(rows: Iterable[Row]) -> list[Row]:
     """
-    Sum each mechanism up against all of them.
+    Sum each mechanism up: ``ratio`` is the mean of the costs without it over those with it.
 
-    Returns
-    -------
-    list of dict
-        ``name``; ``ratio``, the geometric mean of the costs without it over those with it;
-        ``worst`` of these and the query; ``best``; ``cost`` by set of queries; ``ms_<relations>``
-        with median, 95th percentile and maximum without it over the same with it; ``plans``, the
-        names of queries with another plan by set.
+    ``ms_<relations>`` has median, 95th percentile and maximum of the planning times without it over
+    the same with it; ``plans`` has the queries that get another plan, by set of queries.
 
     Examples
     --------
@@ -116,7 +104,7 @@ def compare(rows: Iterable[Row]) -> list[Row]:
 
     def times(found: dict[tuple[str, str], Row], relations: int) -> list[float]:
         ms = [row["ms"] for row in found.values() if row.get("relations") == relations]
-        return [percentile(ms, share) for share in (0.5, 0.95, 1.0)] if ms else []
+        return [percentile(ms, share) or 0.0 for share in (0.5, 0.95, 1.0)] if ms else []
 
     made = []
     for name, found in by.items():
@@ -126,12 +114,11 @@ def compare(rows: Iterable[Row]) -> list[Row]:
             if full[key]["cost"] > 0
         }
         sets = dict.fromkeys(key[0] for key in found)
-        worst, best = max(ratios, key=ratios.__getitem__), min(ratios, key=ratios.__getitem__)
+        worst = max(ratios, key=ratios.__getitem__)
         result: Row = {
             "name": name,
             "ratio": mean(ratios.values()),
             "worst": [round(ratios[worst], 4), ", ".join(worst)],
-            "best": [round(ratios[best], 4), ", ".join(best)],
             "cost": {s: mean(r for key, r in ratios.items() if key[0] == s) for s in sets},
             "plans": {
                 s: sorted(key[1] for key, row in found.items() if key[0] == s and row["changed"])
@@ -148,12 +135,10 @@ def compare(rows: Iterable[Row]) -> list[Row]:
 
 def mean(ratios: Iterable[float]) -> float:
     """Give the geometric mean, 1 of nothing."""
-    logs = [math.log(ratio) for ratio in ratios]
-    return round(math.exp(sum(logs) / len(logs)), 4) if logs else 1.0
+    return round(geometric_mean(list(ratios)) or 1.0, 4)
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Show the comparison, one mechanism a line."""
     lines = []
     for row in rows:
         times = ["/".join(f"{ratio:.2f}" for ratio in row[f"ms_{n}"]) for n in TIMED]
@@ -164,8 +149,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print a table and write ``benchmarks/results/ablation.json``."""
-    made = commands.parser("ablation", __doc__)
+    made = commands.parser("ablation", __doc__, publishes=False)
     add = made.add_argument
     add("--mechanisms", default="", help="those to leave out, parted by commas; default: each")
     add("--sizes", default="8,14,20,40,100", help="relations of generated joins; empty: none")
@@ -175,7 +159,6 @@ def main(arguments: list[str] | None = None) -> int:
     add("--warmups", type=int, default=1, help="rounds before anything is measured")
     add("--scales", default="10,1000", help="scale factors of TPC-DS; empty: none")
     add("--memory", default="3g", help="heap of the session")
-    add("--jar", type=Path, default=test_jar(), help="the jar with the benchmarks' classes")
     options = commands.parse(made, arguments)
     request = {
         "mechanisms": [name for name in options.mechanisms.split(",") if name],
@@ -192,12 +175,12 @@ def main(arguments: list[str] | None = None) -> int:
     ]
     statistics = STATISTICS.read_text(encoding="utf-8")
     asked = {**request, "queries": queries, "scales": scales, "statistics": statistics}
-    found = submit(MAIN, asked, options.jar, options.memory, CONF)
+    found = submit(MAIN, asked, options.memory, CONF)
     rows = compare(found)
-    config = {**request, "scales": options.scales, "memory": options.memory}
+    config = {**request, "scales": options.scales}
     summary = {"mechanisms": len(rows), "planned": len(found)}
     print(table(rows))
-    commands.finish(record("ablation", options.command, config, rows, summary), options)
+    commands.finish("ablation", options, rows, summary, config)
     return 0
 
 

@@ -3,8 +3,8 @@ How long ``selinger.analyze`` takes against Spark's ANALYZE of all columns with 
 
 Run it with ``python -m benchmarks.analyze --sf 10``, from the root of the repository. Both collect
 the statistics of all columns of all tables of TPC-DS, in turn, each run from nothing. Driver memory
-is what the heap of the session's JVM holds at most while each runs, after a garbage collection
-before; in local mode that is executors' memory as well, so it is an upper bound.
+is what the parts of the JVM's heap hold at most while each runs, after a garbage collection before;
+in local mode that is executors' memory as well, so it is an upper bound.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from __future__ import annotations
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import selinger
@@ -23,9 +21,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks import commands
 from benchmarks.datasets.generate import make, table_folders
-from benchmarks.paths import scale_text
 from benchmarks.progress import say
-from benchmarks.reporting.results import record
 from benchmarks.reporting.table import render
 from benchmarks.sessions import local
 from benchmarks.sessions.jvm import collect_garbage
@@ -36,29 +32,14 @@ CONF = {
     "spark.selinger.mode": "on",
 }
 
+SIDES = ("stock", "selinger")
 
-class HeapWatch:
-    """The largest heap of a session's JVM while a block runs."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self.most_bytes = 0
-        jvm: Any = spark._jvm  # noqa: SLF001
-        self._runtime = jvm.java.lang.Runtime.getRuntime()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def _watch(self) -> None:
-        while not self._stop.wait(0.2):
-            used = self._runtime.totalMemory() - self._runtime.freeMemory()
-            self.most_bytes = max(self.most_bytes, used)
-
-    def __enter__(self) -> HeapWatch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+def heap_pools(spark: SparkSession) -> list[Any]:
+    """Find the parts of the JVM's heap, each of which knows its peak."""
+    jvm: Any = spark._jvm  # noqa: SLF001
+    factory = jvm.java.lang.management.ManagementFactory
+    return [pool for pool in factory.getMemoryPoolMXBeans() if pool.getType().name() == "HEAP"]
 
 
 def stock(spark: SparkSession, tables: Mapping[str, str]) -> None:
@@ -89,35 +70,30 @@ def ours(spark: SparkSession, tables: Mapping[str, str]) -> int:
 def timed(spark: SparkSession, work: Callable[[], object]) -> dict[str, Any]:
     """Run something after a garbage collection."""
     collect_garbage(spark)
-    with HeapWatch(spark) as watch:
-        start = time.perf_counter()
-        result = work()
-        took = time.perf_counter() - start
-    return {"seconds": took, "heap_bytes": watch.most_bytes, "result": result}
+    pools = heap_pools(spark)
+    for pool in pools:
+        pool.resetPeakUsage()
+    start = time.perf_counter()
+    result = work()
+    took = time.perf_counter() - start
+    heap = sum(pool.getPeakUsage().getUsed() for pool in pools)
+    return {"seconds": took, "heap_bytes": heap, "result": result}
 
 
 def summarise(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Compare the two sides."""
-    ratios = [row["stock"]["seconds"] / row["selinger"]["seconds"] for row in rows]
-    return {
-        "total_ratio": statistics.median(row["ratio"] for row in rows),
-        "ratio": statistics.median(ratios),
-        "ratio_least": min(ratios),
-        "ratio_most": max(ratios),
-        "stock_s": statistics.median(row["stock"]["seconds"] for row in rows),
-        "selinger_s": statistics.median(row["selinger"]["seconds"] for row in rows),
-        "stock_heap_bytes": max(row["stock"]["heap_bytes"] for row in rows),
-        "selinger_heap_bytes": max(row["selinger"]["heap_bytes"] for row in rows),
+    ratios = [row["ratio"] for row in rows]
+    summary = {
+        "total_ratio": statistics.median(ratios),
+        "ratio_spread": [min(ratios), max(ratios)],
         "store_bytes": max(row["selinger"]["result"] for row in rows),
     }
-
-
-def _size(path: str) -> int:
-    return sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())
+    for side in SIDES:
+        summary[f"{side}_s"] = statistics.median(row[side]["seconds"] for row in rows)
+        summary[f"{side}_heap_bytes"] = max(row[side]["heap_bytes"] for row in rows)
+    return summary
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure both in turn, print a table, and write ``results/analyze-<suite>-sf<SF>.json``."""
     made = commands.parser("analyze", __doc__)
     commands.add_data(made)
     made.add_argument("--runs", type=int, default=1)
@@ -127,10 +103,10 @@ def main(arguments: list[str] | None = None) -> int:
     spark = local.session(options.memory, CONF)
     rows: list[dict[str, Any]] = []
     try:
-        # The first run of either pays for starting up; a small table each, then it counts.
-        smallest = dict([min(tables.items(), key=lambda item: _size(item[1]))])
-        stock(spark, smallest)
-        ours(spark, smallest)
+        # The first run of either pays for starting up; a table each, then it counts.
+        first = dict([next(iter(tables.items()))])
+        stock(spark, first)
+        ours(spark, first)
         for run in range(options.runs):
             say(f"run {run + 1} of {options.runs}")
             rows.append(
@@ -147,18 +123,14 @@ def main(arguments: list[str] | None = None) -> int:
     summary = summarise(rows)
     cells = [
         [side, f"{summary[f'{side}_s']:.1f}", f"{summary[f'{side}_heap_bytes'] / 2**20:,.0f}"]
-        for side in ("stock", "selinger")
+        for side in SIDES
     ]
     print(render(["side", "time, s", "heap at most, MiB"], cells))
     print(
-        f"{len(tables)} tables: Spark's ANALYZE takes {summary['ratio']:.1f} times as long "
-        f"({summary['ratio_least']:.1f} to {summary['ratio_most']:.1f} in {len(rows)} runs); "
-        f"the store has {summary['store_bytes'] / 2**20:.1f} MiB"
+        f"{len(tables)} tables: selinger.analyze takes {summary['total_ratio']:.2f} times as long "
+        f"as Spark's ANALYZE; its store has {summary['store_bytes'] / 2**20:.1f} MiB"
     )
-    name = f"analyze-{options.suite}-sf{scale_text(options.sf)}"
-    config = {"suite": options.suite, "scale": options.sf, "runs": options.runs}
-    config["memory"] = options.memory
-    commands.finish(record(name, options.command, config, rows, summary), options)
+    commands.finish("analyze", options, rows, summary)
     return 0
 
 

@@ -12,8 +12,7 @@ import sys
 from typing import Any
 
 from benchmarks import commands, run
-from benchmarks.paths import RESULTS, public_text
-from benchmarks.progress import say
+from benchmarks.paths import RESULTS
 from benchmarks.reporting.page import change_of, sides
 from benchmarks.reporting.state import read_state, state_path
 from benchmarks.reporting.table import answer_word, middle, number, render, results_table
@@ -23,7 +22,7 @@ WIDEST = 76
 
 def parser() -> argparse.ArgumentParser:
     """Make the parser of the command line: that of `benchmarks.run`, set for a quick look."""
-    made = run.parser("demo", __doc__)
+    made = run.parser("demo", __doc__, publishes=False)
     out = RESULTS / "demo.json"
     made.set_defaults(out=out, runs=1, planning_runs=2, settle=10, memory="4g")
     return made
@@ -51,7 +50,6 @@ def change_table(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line."""
     results = run.run(commands.parse(parser(), arguments))
     out = RESULTS / "demo.json"
     details = {
@@ -62,7 +60,6 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"\n{change_table(results, details)}\n")
     equal = results["summary"]["equal"]
     print("All answers agree." if equal else "NOT ALL ANSWERS AGREE: see the table above.")
-    say(f"plans and decisions: {public_text(str(out.with_suffix('.html')))}")
     return 0 if equal else 1
 
 

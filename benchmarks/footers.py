@@ -13,12 +13,11 @@ from typing import Any
 
 import selinger
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import expr
 
 from benchmarks import commands
 from benchmarks.datasets.generate import make
-from benchmarks.paths import scale_text
-from benchmarks.reporting.results import record
-from benchmarks.reporting.table import render
+from benchmarks.reporting.table import number, render
 from benchmarks.sessions import local
 
 
@@ -34,14 +33,11 @@ def measure(spark: SparkSession, table: Path) -> dict[str, Any]:
         "warm_ms": warm,
         "ratio": warm / cold if cold else None,
         "cold_samples_ms": readings[0]["samples"],
-        "warm_samples_ms": readings[1]["samples"],
     }
 
 
 def scan_numbers(spark: SparkSession, table: Path) -> dict[str, float]:
     """Read what Selinger says of the first scan of a table in a fresh plan."""
-    from pyspark.sql.functions import expr
-
     frame = spark.read.parquet(str(table))
     key = frame.columns[0]
     # A range has no footers, so the table's are the only ones that are read.
@@ -59,12 +55,11 @@ def scan_numbers(spark: SparkSession, table: Path) -> dict[str, float]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure all tables, print a table, and write ``benchmarks/results/footers.json``."""
     made = commands.parser("footers", __doc__)
-    made.add_argument("--sf", type=float, default=1.0, help="scale factor")
+    commands.add_data(made, "tpcds")
     made.add_argument("--memory", default="2g")
     options = commands.parse(made, arguments)
-    tables = sorted(make("tpcds", options.sf).glob("*.parquet"))
+    tables = sorted(make(options.suite, options.sf).glob("*.parquet"))
     spark = local.session(options.memory, {})
     try:
         start = time.perf_counter()
@@ -76,13 +71,8 @@ def main(arguments: list[str] | None = None) -> int:
         key: sum(row[key] for row in rows) for key in ("cold_ms", "warm_ms", "cold_samples_ms")
     }
     cells = [
-        [
-            row["name"],
-            f"{row['rows']:,.0f}",
-            f"{row['files']:.0f}",
-            f"{row['cold_ms']:.1f}",
-            f"{row['cold_samples_ms']:.1f}",
-        ]
+        [row["name"], f"{row['rows']:,.0f}", f"{row['files']:.0f}"]
+        + [number(row[key], 1) for key in ("cold_ms", "cold_samples_ms")]
         for row in rows
     ]
     print(render(["table", "rows", "files", "footers cold, ms", "sample cold, ms"], cells))
@@ -91,11 +81,9 @@ def main(arguments: list[str] | None = None) -> int:
         f"{summary['warm_ms']:.1f} ms from the cache; samples {summary['cold_samples_ms']:.0f} ms "
         f"cold"
     )
-    name = f"footers-tpcds-sf{scale_text(options.sf)}"
-    config = {"suite": "tpcds", "scale": options.sf, "memory": options.memory}
     summary["all_with_planning_s"] = took
     summary["total_ratio"] = summary["warm_ms"] / summary["cold_ms"]
-    commands.finish(record(name, options.command, config, rows, summary), options)
+    commands.finish("footers", options, rows, summary)
     return 0
 
 

@@ -26,9 +26,9 @@ import selinger
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import commands
+from benchmarks.paths import public_text
 from benchmarks.progress import Progress
 from benchmarks.reporting.figures import geometric_mean
-from benchmarks.reporting.results import record
 from benchmarks.reporting.table import number, render
 from benchmarks.runner import joincost
 from benchmarks.runner.joincost import Measured, Side, Terms, paid, shared, step
@@ -117,7 +117,6 @@ def costs(join: DataFrame) -> dict[str, float]:
 
 
 def run(query: DataFrame) -> float:
-    """Run a query to its end and throw its rows away."""
     start = time.perf_counter()
     query.write.format("noop").mode("overwrite").save()
     return time.perf_counter() - start
@@ -227,8 +226,19 @@ def step_cases(tables: Tables, rows: int, columns: int) -> list[Case]:
 
 def summarise(rows: list[Row], cases: list[Measured]) -> Row:
     """Sum the regrets up, fit the constants, and compare our equations with the model."""
+    found = joincost.calibrate(cases)
+    fitted = {
+        name: one["code"] if one["fitted"] is None else one["fitted"]
+        for name, one in found["constants"].items()
+    }
+    fitted |= found["fit"]["not_in_the_model"]
+    by_name = {case.name: case for case in cases}
     picked = sum(row["measured_s"][row["pick"]] for row in rows)
     fastest = sum(row["measured_s"][row["fastest"]] for row in rows)
+    refitted = sum(
+        by_name[min(names, key=lambda name: by_name[name].predicted(fitted))].seconds
+        for names in ([f"{row['name']}, {operator}" for operator in HINTS] for row in rows)
+    )
     worst = max(rows, key=lambda row: float(row["ratio"]))
     drift = [
         abs(row["equation_s"][operator] / cost - 1)
@@ -237,10 +247,11 @@ def summarise(rows: list[Row], cases: list[Measured]) -> Row:
     ]
     return {
         "total_ratio": picked / fastest,
+        "total_ratio_fitted": refitted / fastest,
         "geomean_ratio": geometric_mean([row["ratio"] for row in rows]),
         "worst": {"name": worst["name"], "ratio": worst["ratio"]},
         "equations_off_by": statistics.median(drift),
-        **joincost.calibrate(cases),
+        **found,
     }
 
 
@@ -269,7 +280,6 @@ def measure(spark: SparkSession, folder: Path, runs: int, share: float) -> tuple
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, print the tables, and write ``benchmarks/results/operators.json``."""
     made = commands.parser("operators", __doc__)
     made.add_argument("--runs", type=int, default=2)
     made.add_argument("--memory", default="8g")
@@ -287,8 +297,7 @@ def main(arguments: list[str] | None = None) -> int:
         pairs = [(row["measured_s"][one], row["model_s"].get(one)) for one in HINTS]
         times = [f"{seconds:.2f} / {number(cost)}" for seconds, cost in pairs]
         lines.append([row["name"], *times, row["pick"], number(row["ratio"])])
-    print(render(["measured / model, s", *HINTS, "pick", "regret"], lines))
-    print(f"\nregret: total {summary['total_ratio']:.2f}, worst {summary['worst']['ratio']:.2f}\n")
+    print(render(["measured / model, s", *HINTS, "pick", "regret"], lines) + "\n")
     lines = [
         [name, f"{known['code']:g}", number(known["fitted"], 1)]
         for name, known in summary["constants"].items()
@@ -296,11 +305,14 @@ def main(arguments: list[str] | None = None) -> int:
     print(render(["constant of JoinCost, ns or ms", "in the code", "fitted"], lines))
     fit = summary["fit"]
     print(f"fit: {fit['cases']} times, median error {fit['median_error']:.0%}")
+    print(f"\nregret in all: {summary['total_ratio']:.3f} with the constants in the code, ", end="")
+    print(f"{summary['total_ratio_fitted']:.3f} with the fitted ones. If these have less, write")
+    print(f"them into {public_text(str(joincost.JOIN_COST))}, build, and measure again:\n")
+    print("\n".join(joincost.scala_lines(summary["constants"])))
     if summary["equations_off_by"] > 0.05:
         print("The equations in benchmarks/runner/joincost.py are no longer those of JoinCost.")
     partial = "" if options.share == 1.0 else f"only {options.share:g} of the rows"
-    config = {"runs": options.runs, "memory": options.memory}
-    commands.finish(record("operators", options.command, config, rows, summary, partial), options)
+    commands.finish("operators", options, rows, summary, partial=partial)
     return 0
 
 

@@ -14,7 +14,6 @@ def scale_text(scale: float) -> str:
 
 
 def data_folder(suite: str, scale: float, root: Path = DATA) -> Path:
-    """Name the folder that holds the tables of one data set."""
     return root / f"{suite}-sf{scale_text(scale)}"
 
 

@@ -16,11 +16,9 @@ from typing import Any
 from benchmarks import commands
 from benchmarks.datasets.generate import make, table_folders
 from benchmarks.datasets.queries import Query, choose, load_queries
-from benchmarks.paths import scale_text
 from benchmarks.progress import Progress, say
 from benchmarks.reporting.figures import percentile, ratio
-from benchmarks.reporting.results import record
-from benchmarks.reporting.table import render
+from benchmarks.reporting.table import number, render
 from benchmarks.sessions.client import Client
 from benchmarks.sessions.profiles import make_profile
 
@@ -34,12 +32,9 @@ def added(row: Mapping[str, Any]) -> float:
 
 
 def summarise(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Sum all queries up."""
     if not rows:
         return {"queries": 0}
     found = [added(row) for row in rows]
-    rounds = range(min(len(row["stock_ms"]) for row in rows))
-    ratios = [median(row["selinger_ms"][i] / row["stock_ms"][i] for row in rows) for i in rounds]
     return {
         "queries": len(rows),
         "added_ms_median": median(found),
@@ -47,15 +42,12 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "added_ms_max": max(found),
         "total_ratio": sum(median(row["selinger_ms"]) for row in rows)
         / sum(median(row["stock_ms"]) for row in rows),
-        "ratio_median": median(ratios),
-        "ratio_spread": [min(ratios), max(ratios)],
         "first_plans_stock_ms": sum(row["stock_first_ms"] for row in rows),
         "first_plans_selinger_ms": sum(row["selinger_first_ms"] for row in rows),
     }
 
 
 def plan_once(client: Client, query: Query, times: int) -> float:
-    """Have one side plan a query."""
     reply = client.ask({"cmd": "plan", "sql": query.spark, "times": times}, TIMEOUT_SECONDS)
     if not reply["ok"]:
         raise RuntimeError(f"{query.name} was not planned by {client.profile.name}: {reply}")
@@ -83,7 +75,6 @@ def measure(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, print a table, and write ``benchmarks/results/plancost-<suite>-sf<SF>.json``."""
     made = commands.parser("plancost", __doc__)
     commands.add_data(made)
     made.add_argument("--queries", default="all")
@@ -97,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
     queries = choose(load_queries(options.suite), options.queries)
     with tempfile.TemporaryDirectory(prefix="selinger-plancost-") as work:
         profiles = [
-            make_profile(side, options.memory).with_copied_jars(Path(work)) for side in SIDES
+            make_profile(side, options.memory).with_copied_jar(Path(work)) for side in SIDES
         ]
         clients = {p.name: Client(p, tables, None, Path(work)) for p in profiles}
         try:
@@ -111,8 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     cells = [
         [
             row["name"],
-            f"{median(row['stock_ms']):.1f}",
-            f"{median(row['selinger_ms']):.1f}",
+            *(number(median(row[f"{side}_ms"]), 1) for side in SIDES),
             f"{added(row):+.1f}",
         ]
         for row in sorted(rows, key=added, reverse=True)[:10]
@@ -121,14 +111,10 @@ def main(arguments: list[str] | None = None) -> int:
     say(
         f"{summary['queries']} queries, files known: {summary['added_ms_median']:+.1f} ms added in "
         f"the median, {summary['added_ms_p95']:+.1f} at the 95th percentile, "
-        f"{summary['added_ms_max']:+.1f} at most; planning takes {summary['ratio_median']:.2f} "
+        f"{summary['added_ms_max']:+.1f} at most; planning takes {summary['total_ratio']:.2f} "
         f"times as long"
     )
-    name = f"plancost-{options.suite}-sf{scale_text(options.sf)}"
-    partial = "" if options.queries == "all" else f"only the queries {options.queries}"
-    config = {"suite": options.suite, "scale": options.sf, "memory": options.memory}
-    results = record(name, options.command, config, rows, summary, partial)
-    commands.finish(results, options)
+    commands.finish("plancost", options, rows, summary)
     return 0
 
 

@@ -11,17 +11,14 @@ rule's own model: of the order found, up to 30 relations of the greedy order, an
 best of all orders, where these can be tried.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from benchmarks import commands
 from benchmarks.reporting.figures import percentile
-from benchmarks.reporting.results import record
 from benchmarks.reporting.table import render
-from benchmarks.sessions.local import submit, test_jar
+from benchmarks.sessions.local import submit
 
 MAIN = "io.selinger.bench.PlanningBench"
 SHAPES = ("chain", "cycle", "star", "clique", "snowflake", "tree", "shared")
@@ -30,34 +27,16 @@ SIZES = (5, 8, 10, 12, 14, 16, 18, 20, 30, 50, 75, 100)
 Row = dict[str, Any]
 
 
-def parser() -> argparse.ArgumentParser:
-    """Make the parser of the command line."""
-    made = commands.parser("planning", __doc__)
-    add = made.add_argument
-    add("--sizes", default=",".join(map(str, SIZES)), help="numbers of relations")
-    add("--shapes", default=",".join(SHAPES), help="forms of the joins")
-    add("--seeds", type=int, default=5, help="queries of each form and size, twice: mixed or not")
-    add("--warmups", type=int, default=4, help="rounds over all forms before anything is measured")
-    add("--pairs", type=int, default=1_200_000, help="that an exhaustive search may look at")
-    add("--memory", default="2g", help="heap of the session")
-    add("--jar", type=Path, default=test_jar(), help="the jar with the benchmarks' classes")
-    return made
-
-
 def summarise(rows: Sequence[Row]) -> Row:
-    """Summarise the queries."""
-
-    def worst(other: str, form: str | None = None) -> float | None:
-        asked = [row for row in rows if row.get(other) and form in (None, row["shape"])]
-        return round(max(row["cost"] / row[other] for row in asked), 4) if asked else None
+    def worst(other: str) -> float | None:
+        ratios = [row["cost"] / row[other] for row in rows if row.get(other)]
+        return round(max(ratios), 4) if ratios else None
 
     sizes = sorted({row["relations"] for row in rows})
-    forms = sorted({row["shape"] for row in rows if row.get("optimum")})
     times = {n: [row["ms"] for row in rows if row["relations"] == n] for n in sizes}
     return {
         **{f"p95_ms_{n}": round(percentile(found, 0.95) or 0.0, 2) for n, found in times.items()},
         "max_cost_over_optimum": worst("optimum"),
-        **{f"max_cost_over_optimum_{form}": worst("optimum", form) for form in forms},
         "compared_with_optimum": sum("optimum" in row for row in rows),
         "max_cost_over_greedy": worst("greedy"),
         "max_cost_over_written": worst("written"),
@@ -81,8 +60,15 @@ def planning_table(rows: Sequence[Row]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print a table and write ``benchmarks/results/planning.json``."""
-    options = commands.parse(parser(), arguments)
+    made = commands.parser("planning", __doc__)
+    add = made.add_argument
+    add("--sizes", default=",".join(map(str, SIZES)), help="numbers of relations")
+    add("--shapes", default=",".join(SHAPES), help="forms of the joins")
+    add("--seeds", type=int, default=5, help="queries of each form and size, twice: mixed or not")
+    add("--warmups", type=int, default=4, help="rounds over all forms before anything is measured")
+    add("--pairs", type=int, default=1_200_000, help="that an exhaustive search may look at")
+    add("--memory", default="2g", help="heap of the session")
+    options = commands.parse(made, arguments)
     request = {
         "shapes": options.shapes.split(","),
         "sizes": [int(size) for size in options.sizes.split(",")],
@@ -91,16 +77,14 @@ def main(arguments: list[str] | None = None) -> int:
         "exhaustivePairs": options.pairs,
     }
     conf = {"spark.master": "local[1]", "spark.ui.enabled": "false"}
-    rows = submit(MAIN, request, options.jar, options.memory, conf)
+    rows = submit(MAIN, request, options.memory, conf)
     summary = summarise(rows)
     whole = set(SHAPES) <= set(request["shapes"]) and set(SIZES) <= set(request["sizes"])
     partial = "" if whole else "not all forms and sizes"
-    config = {**request, "memory": options.memory}
     print(f"95th percentile of the time to find an order, in ms\n\n{planning_table(rows)}\n")
     for name, value in summary.items():
         print(f"{name}: {value}")
-    results = record("planning", options.command, config, rows, summary, partial)
-    commands.finish(results, options)
+    commands.finish("planning", options, rows, summary, request, partial)
     compared = (summary[f"max_cost_over_{other}"] for other in ("greedy", "written"))
     return int(any(ratio is not None and ratio > 1.0 + 1e-9 for ratio in compared))
 

@@ -66,7 +66,6 @@ class Progress:
             self.bar.close()
 
     def step(self, text: str) -> None:
-        """Finish one step."""
         self.done += 1
         if self.bar is not None:
             self.bar.write(text, file=sys.stderr)

@@ -7,29 +7,18 @@ Results are those in benchmarks/results; of a run of queries all that are kept c
 published after it was killed and resumed. Without names, only the page is written.
 """
 
-import argparse
 import sys
+from functools import partial
 
-from benchmarks.commands import publish_all
-from benchmarks.reporting.published import NotPublishable, find_results
+from benchmarks import commands
+from benchmarks.reporting.published import find_results
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.publish",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "names", nargs="*", help="such as tpcds-sf10, estimates-tpcds-sf1, planning"
-    )
-    options = parser.parse_args(arguments)
-    try:
-        found = [find_results(name) for name in options.names]
-    except NotPublishable as refusal:
-        raise SystemExit(f"not published: {refusal}") from refusal
-    publish_all(found)
+    made = commands.parser("publish", __doc__, publishes=False)
+    made.add_argument("names", nargs="*", help="such as tpcds-sf10, estimates-tpcds-sf1, planning")
+    names = made.parse_args(arguments).names
+    commands.publish_all([partial(find_results, name) for name in names])
     return 0
 
 

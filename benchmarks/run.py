@@ -3,7 +3,8 @@ Measure the queries of a suite on several kinds of session in turn, and compare 
 
     python -m benchmarks.run --suite tpcds --sf 10 --queries all --runs 3 --profiles stock,selinger
 
-Every query is kept as soon as it is measured. The same command goes on with a run that was killed;
+Every query is kept as soon as it is measured. The same command goes on with a run that was killed,
+and measures queries again that failed, which the published figures tell;
 `python -m benchmarks.publish tpcds-sf10` publishes one that is complete.
 """
 
@@ -29,14 +30,14 @@ from benchmarks.sessions.client import Client
 from benchmarks.sessions.profiles import NAMES, Profile, make_profile
 
 
-def parser(name: str = "run", description: str | None = __doc__) -> argparse.ArgumentParser:
-    """Make the parser of the command line."""
-    made = commands.parser(name, description)
+def parser(
+    name: str = "run", description: str | None = __doc__, *, publishes: bool = True
+) -> argparse.ArgumentParser:
+    made = commands.parser(name, description, publishes=publishes)
     commands.add_data(made)
     add = made.add_argument
     add("--queries", default="all", help="all, or q01,q05,q20-q29")
     add("--runs", type=int, default=3, help="measured runs of every query and profile")
-    add("--warmup", type=int, default=0, help="discarded runs before them")
     add("--settle", type=int, default=0, help="queries run once, unmeasured, before the first")
     add("--planning-runs", type=int, default=5, help="plannings alone, for the planning time")
     add("--profiles", default="stock,selinger", help=f"of {','.join(NAMES)}; the first is the base")
@@ -60,7 +61,6 @@ def configuration(
         "scale": options.sf,
         "suite_queries": len(load_queries(options.suite)),
         "runs": options.runs,
-        "warmup": options.warmup,
         "settle": options.settle,
         "planning_runs": options.planning_runs,
         "timeout_s": options.timeout,
@@ -73,14 +73,17 @@ def configuration(
 
 
 def measure_all(bench: Bench, queries: Sequence[Query], state: State, settle: int) -> None:
-    """Measure the queries that the state does not have yet."""
-    left = [query for query in queries if query.name not in state.entries]
+    """Measure the queries that the state does not have yet, and again those that failed."""
+    rows = {name: entry["row"] for name, entry in state.entries.items()}
+    left = [query for query in queries if rows.get(query.name, {"failures": 1}).get("failures")]
     settle_in(bench, left, settle)
     if len(left) < len(queries):
         say(f"going on: {len(queries) - len(left)} of {len(queries)} queries are measured already")
     with Progress(len(left)) as progress:
         for query in left:
             entry = bench.measure(query, queries.index(query))
+            if query.name in rows:
+                entry["row"]["failed_before"] = rows[query.name]["failures"]
             state.put(query.name, entry)
             progress.step(progress_line(entry["row"], list(bench.clients)))
 
@@ -94,7 +97,7 @@ def settle_in(bench: Bench, queries: Sequence[Query], number: int) -> None:
     say(f"settling in: {len(chosen)} queries, unmeasured")
     with Progress(len(chosen)) as progress:
         for turn, query in enumerate(chosen):
-            bench.run_in_turn(query, turn, 1, 0, details=False)
+            bench.run_in_turn(query, turn, 1, details=False)
             progress.step(query.name)
 
 
@@ -119,22 +122,16 @@ def measure_again(
             progress.step(progress_line(row, list(bench.clients)))
 
 
-def output_path(options: argparse.Namespace) -> Path:
-    """Find where the results go."""
-    name = f"{options.suite}-sf{scale_text(options.sf)}.json"
-    return (options.out or RESULTS / name).resolve()
-
-
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Run a benchmark and write its results."""
     folder = make(options.suite, options.sf)
     queries = choose(load_queries(options.suite), options.queries)
     profiles = [
         make_profile(name, options.memory, options.cores) for name in options.profiles.split(",")
     ]
-    out = output_path(options)
+    name = f"{options.suite}-sf{scale_text(options.sf)}.json"
+    out = (options.out or RESULTS / name).resolve()
     config = configuration(options, profiles, read_marker(folder))
-    about = record(out.stem, options.command, config, [], {})
+    about = record(out.stem, options.about, config, [], {})
     # The jar says what is measured, not the commit: a commit of documentation changes nothing.
     compared = (config, about["spark"], about["duckdb"], about["machine"])
     head = {"key": configuration_key({"compared": compared}), "record": about}
@@ -144,7 +141,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         yardstick = Yardstick(folder, options.cores, options.duckdb_memory, work / "duckdb")
         tables = table_folders(folder)
         clients = {
-            profile.name: Client(profile.with_copied_jars(work), tables, folder / "_analyzed", work)
+            profile.name: Client(profile.with_copied_jar(work), tables, folder / "_analyzed", work)
             for profile in profiles
         }
         bench = Bench(
@@ -152,7 +149,6 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             yardstick,
             work,
             options.runs,
-            options.warmup,
             options.planning_runs,
             options.timeout,
         )
@@ -165,18 +161,17 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                 client.kill()
             yardstick.close()
     results = of_run(state, [query.name for query in queries])
-    write_report(save(results, out))
+    page = write_report(save(results, out))
+    say(f"written to {public_text(str(out))}, plans and decisions to {public_text(str(page))}")
     return results
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line."""
     options = commands.parse(parser(), arguments)
     results = run(options)
     print(results_table(results["rows"], results["summary"], options.profiles.split(",")))
-    print(f"\nwritten to {public_text(str(output_path(options)))}, plans beside it in a page")
     if options.publish:
-        commands.publish_all([results])
+        commands.publish_all([lambda: results])
     return 0 if results["summary"]["equal"] else 1
 
 

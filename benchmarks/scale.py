@@ -31,7 +31,6 @@ def write_statistics(spark: SparkSession, folder: Path, target: Path) -> None:
 
 
 def main() -> None:
-    """Write `STATISTICS` from the benchmark's data."""
     parser = argparse.ArgumentParser(description="Write statistics of TPC-DS, scale factor 1.")
     parser.add_argument("--target", type=Path, default=STATISTICS)
     arguments = parser.parse_args()

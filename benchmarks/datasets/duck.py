@@ -46,7 +46,6 @@ def connect(
 
 
 def attach_tables(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    """Make a view over each table's Parquet files."""
     for path in sorted(folder.glob("*.parquet")):
         name = path.name.removesuffix(".parquet")
         files = f"{path}/*.parquet" if path.is_dir() else str(path)

@@ -9,9 +9,9 @@ of threads, and a fact table stays roughly ordered by date, as data that arrives
 """
 
 import argparse
+import fcntl
 import json
 import math
-import os
 import shutil
 import time
 from pathlib import Path
@@ -77,12 +77,26 @@ def make(
     """Make a data set, or find the one that is there."""
     folder = data_folder(suite, scale, root)
     expected = expected_marker(suite, scale)
-    found = read_marker(folder)
-    if not force and all(found.get(key) == value for key, value in expected.items()):
+    if not force and is_made(folder, expected):
         return folder
-    clear_left_over(root, folder.name)
-    temp = root / f".making-{folder.name}-{os.getpid()}"
-    temp.mkdir(parents=True)
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / f".making-{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # Another process may have made it meanwhile; one that was killed has left its beginning.
+        if force or not is_made(folder, expected):
+            _make(suite, scale, folder, expected, memory)
+    return folder
+
+
+def is_made(folder: Path, expected: dict[str, Any]) -> bool:
+    found = read_marker(folder)
+    return all(found.get(key) == value for key, value in expected.items())
+
+
+def _make(suite: str, scale: float, folder: Path, expected: dict[str, Any], memory: str) -> None:
+    temp = folder.with_name(f".making-{folder.name}")
+    shutil.rmtree(temp, ignore_errors=True)
+    temp.mkdir()
     start = time.monotonic()
     try:
         work = temp / "work"
@@ -110,7 +124,6 @@ def make(
     finally:
         shutil.rmtree(temp, ignore_errors=True)
     say(f"{folder.name}: complete after {time.monotonic() - start:.0f} s")
-    return folder
 
 
 def expected_marker(suite: str, scale: float) -> dict[str, Any]:
@@ -120,29 +133,11 @@ def expected_marker(suite: str, scale: float) -> dict[str, Any]:
 
 
 def read_marker(folder: Path) -> dict[str, Any]:
-    """Read a data set's marker."""
     path = folder / MARKER
     if not path.is_file():
         return {}
     marker: dict[str, Any] = json.loads(path.read_text())
     return marker
-
-
-def clear_left_over(root: Path, name: str) -> None:
-    """Delete what killed processes have left of a data set."""
-    for folder in root.glob(f".making-{name}-*"):
-        if not _alive(int(folder.name.rpartition("-")[2])):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def table_folders(folder: Path) -> dict[str, str]:

@@ -31,16 +31,12 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of SQL text."""
-
     kind: str
     text: str
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query in both dialects."""
-
     name: str
     duckdb: str
     spark: str
@@ -85,7 +81,6 @@ def without_limit(sql: str) -> str | None:
 
 
 def load_queries(suite: str) -> dict[str, Query]:
-    """Read a suite's queries from DuckDB's extension."""
     connection = connect(suite)
     rows = connection.sql(
         f"SELECT query_nr, query FROM {suite}_queries() ORDER BY query_nr"

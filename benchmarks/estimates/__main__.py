@@ -21,15 +21,14 @@ from typing import Any
 from benchmarks import commands
 from benchmarks.datasets import skewed
 from benchmarks.datasets.duck import SUITES
-from benchmarks.datasets.generate import make, read_marker, table_folders
+from benchmarks.datasets.generate import make, table_folders
 from benchmarks.datasets.queries import Query, choose, load_queries
 from benchmarks.estimates.qerror import estimates_table, summarise
-from benchmarks.paths import RESULTS, data_folder, public_text, scale_text
+from benchmarks.paths import RESULTS, public_text, scale_text
 from benchmarks.progress import say
 from benchmarks.reporting.figures import q_error
-from benchmarks.reporting.results import record
 from benchmarks.sessions.client import Client
-from benchmarks.sessions.local import submit, test_jar
+from benchmarks.sessions.local import submit
 from benchmarks.sessions.profiles import COMMON, make_profile
 
 MAIN = "io.selinger.bench.EstimateBench"
@@ -41,19 +40,6 @@ COUNTING = {
 ESTIMATORS = ("stock", "stock_analyzed", "selinger", "selinger_analyzed")
 
 Row = dict[str, Any]
-
-
-def parser() -> argparse.ArgumentParser:
-    """Make the parser of the command line."""
-    made = commands.parser("estimates", __doc__)
-    commands.add_data(made, *SUITES, "skewed")
-    add = made.add_argument
-    add("--queries", default="all", help="all, or q01,q05,q20-q29; of the suite")
-    add("--analyzed", action="store_true", help="collect ANALYZE statistics; takes minutes")
-    add("--seconds", type=int, default=120, help="that a count may take; 0 counts nothing")
-    add("--memory", default="4g", help="heap of the session that counts and estimates")
-    add("--jar", type=Path, default=test_jar(), help="the jar with the benchmarks' classes")
-    return made
 
 
 def statistics_folder(folder: Path, tables: Mapping[str, str], collect: bool) -> Path | None:
@@ -73,7 +59,6 @@ def statistics_folder(folder: Path, tables: Mapping[str, str], collect: bool) ->
 
 
 def measure(suite: str, queries: Sequence[Query], options: argparse.Namespace) -> list[Row]:
-    """Measure one suite."""
     folder = make(suite, options.sf)
     tables = table_folders(folder)
     analyzed = statistics_folder(folder, tables, options.analyzed)
@@ -88,7 +73,6 @@ def measure(suite: str, queries: Sequence[Query], options: argparse.Namespace) -
             "analyzed": None if analyzed is None else str(analyzed),
             "sketches": str(folder / "_sketches"),
         },
-        options.jar,
         options.memory,
         {**COMMON, **COUNTING},
     )
@@ -99,6 +83,7 @@ def write_plans(path: Path, rows: Sequence[Row]) -> None:
     """Write the plans that Selinger misjudges, the worst first."""
     counted = [row for row in rows if "rows" in row]
     error = {id(row): q_error(row.get("selinger"), row["rows"]) for row in counted}
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
         for row in sorted(counted, key=lambda row: -error[id(row)]):
             numbers = {key: row[key] for key in ("rows", *ESTIMATORS) if key in row}
@@ -106,8 +91,8 @@ def write_plans(path: Path, rows: Sequence[Row]) -> None:
             file.write(f"off by {error[id(row)]:.1f}: {numbers}\n{public_text(row['plan'])}\n")
 
 
-def result(options: argparse.Namespace, rows: Sequence[Row]) -> Row:
-    """Put the results together: ``summary`` is of the suite, ``summary.skewed`` of our own data."""
+def summary_of(options: argparse.Namespace, rows: Sequence[Row]) -> Row:
+    """Sum up the suite, and our own data under ``skewed``."""
     suites = {
         suite: [row for row in rows if row["suite"] == suite]
         for suite in dict.fromkeys((options.suite, "skewed"))
@@ -115,42 +100,35 @@ def result(options: argparse.Namespace, rows: Sequence[Row]) -> Row:
     asked = {name for row in rows for name in ESTIMATORS if name in row} | {"selinger"}
     estimators = [name for name in ESTIMATORS if name in asked]
     summaries = {suite: summarise(found, estimators) for suite, found in suites.items()}
-    summary = summaries.pop(options.suite)
-    return record(
-        f"estimates-{options.suite}-sf{scale_text(options.sf)}",
-        options.command,
-        {
-            "suite": options.suite,
-            "scale": options.sf,
-            "seconds": options.seconds,
-            "data": {suite: read_marker(data_folder(suite, options.sf)) for suite in suites},
-            "conf": dict(COMMON),
-        },
-        [{key: value for key, value in row.items() if key != "plan"} for row in rows],
-        {**summary, **summaries},
-        "" if options.queries == "all" else f"only the queries {options.queries}",
-    )
+    return {**summaries.pop(options.suite), **summaries}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the tables and write ``benchmarks/results/estimates-<suite>-sf<SF>.json``."""
-    options = commands.parse(parser(), arguments)
+    made = commands.parser("estimates", __doc__)
+    commands.add_data(made, *SUITES, "skewed")
+    add = made.add_argument
+    add("--queries", default="all", help="all, or q01,q05,q20-q29; of the suite")
+    add("--analyzed", action="store_true", help="collect ANALYZE statistics; takes minutes")
+    add("--seconds", type=int, default=120, help="that a count may take; 0 counts nothing")
+    add("--memory", default="4g", help="heap of the session that counts and estimates")
+    options = commands.parse(made, arguments)
     rows: list[Row] = []
     if options.suite != "skewed":
         wanted = choose(load_queries(options.suite), options.queries)
         rows += measure(options.suite, wanted, options)
     rows += measure("skewed", list(skewed.load_queries().values()), options)
-    results = result(options, rows)
-    summary = results["summary"]
+    summary = summary_of(options, rows)
     if options.suite != "skewed":
         print(f"{options.suite}, scale factor {scale_text(options.sf)}\n")
         print(f"{estimates_table(summary)}\n")
     print("skewed and correlated data\n")
     print(estimates_table(summary.get("skewed", summary)))
-    commands.finish(results, options)
-    plans = RESULTS / f"{results['benchmark']}.log"
+    plans = RESULTS / f"estimates-{options.suite}-sf{scale_text(options.sf)}.log"
     write_plans(plans, rows)
-    print(f"plans, the worst estimates first: {public_text(str(plans))}")
+    print(f"\nplans, the worst estimates first: {public_text(str(plans))}")
+    without_plans = [{key: row[key] for key in row if key != "plan"} for row in rows]
+    config = {"seconds": options.seconds, "conf": COMMON}
+    commands.finish("estimates", options, without_plans, summary, config)
     beyond = sum(part["above_bound"] for part in (summary, summary.get("skewed", summary)))
     if beyond:
         say(f"{beyond} sub-plans have more rows than Selinger thought possible")

@@ -15,13 +15,10 @@ OFF = 10.0
 
 
 def share_off(errors: Sequence[float]) -> float | None:
-    """Give the share of errors that are large."""
     return sum(error >= OFF for error in errors) / len(errors) if errors else None
 
 
 def figures(errors: Sequence[float]) -> Row:
-    """Sum up errors."""
-
     def finite(value: float | None) -> float | None:
         return None if value is None or math.isinf(value) else round(value, 4)
 
@@ -51,7 +48,6 @@ def by_joins(rows: Sequence[Row], estimator: str) -> dict[str, Row]:
 
 
 def summarise(rows: Sequence[Row], estimators: Sequence[str]) -> Row:
-    """Sum up a suite."""
     counted = [row for row in rows if row.get("rows") is not None]
     summary: Row = {"sub_plans": len(counted), "not_counted": len(rows) - len(counted)}
     for estimator in estimators:
@@ -72,29 +68,19 @@ def summarise(rows: Sequence[Row], estimators: Sequence[str]) -> Row:
 
 
 def estimates_table(summary: Row) -> str:
-    """Write a suite's table."""
     header = ["joins", "estimator", "sub-plans", "median", "90 %", "95 %", "off by 10"]
     lines = []
     for name in (*JOINS, "all"):
         for estimator, table in summary["tables"].items():
             found = table[name]
             if found["count"]:
-                lines.append(
-                    [
-                        name,
-                        estimator,
-                        f"{found['count']:,}",
-                        factor(found["median"], 2),
-                        factor(found["p90"], 1),
-                        factor(found["p95"], 1),
-                        f"{100 * found['share_off_10x']:.0f} %",
-                    ]
-                )
+                errors = [factor(found[f], d) for f, d in (("median", 2), ("p90", 1), ("p95", 1))]
+                off = f"{100 * found['share_off_10x']:.0f} %"
+                lines.append([name, estimator, f"{found['count']:,}", *errors, off])
     return render(header, lines, left=(0, 1))
 
 
 def factor(value: float | None, digits: int) -> str:
-    """Write a q-error."""
     if value is None:
         return "none"
     return f"{value:.{digits}f}" if value < 1000 else f"{value:.1e}"

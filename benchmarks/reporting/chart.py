@@ -12,14 +12,12 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def kind(ratio: float) -> str:
-    """Put a ratio into a class, which the style sheet colours."""
     if ratio < 1 - EVEN:
         return "faster"
     return "slower" if ratio > 1 + EVEN else "even"
 
 
 def times(ratio: float) -> str:
-    """Say a ratio in words."""
     return f"{1 / ratio:.1f}{TIMES} faster" if ratio < 1 else f"{ratio:.1f}{TIMES} slower"
 
 

@@ -61,14 +61,13 @@ LABELS = {
     "analyze": {
         "selinger_s": "selinger.analyze of all columns, s",
         "stock_s": "Spark's ANALYZE of all columns with histograms, s",
-        "ratio": "Spark's time over Selinger's, median",
+        "total_ratio": "selinger.analyze's time over Spark's, median of the runs",
     },
 }
 """What is shown of a summary, in this order."""
 
 
 def write_docs() -> Path:
-    """Write the page."""
     PAGE.write_text(page(), encoding="utf-8")
     return PAGE
 
@@ -79,9 +78,9 @@ def page(folder: Path = PUBLISHED) -> str:
     def sections(
         names: Sequence[str], write: Callable[[Figures], str], heading: str = "###"
     ) -> str:
-        known = {path.stem for path in folder.glob(f"{names[0].partition('-')[0]}-*.json")}
         kinds = {name.partition("-")[0] for name in names}
-        extra = sorted(known - set(names)) if len(kinds) == 1 else []
+        known = {path.stem for kind in kinds for path in folder.glob(f"{kind}-*.json")}
+        extra = sorted(known - set(names))
         return "\n\n".join(_section(name, folder, write) for name in [*names, *extra])
 
     parts = {
@@ -114,7 +113,6 @@ def title(name: str) -> str:
 
 
 def command_of(name: str) -> str:
-    """Give the command that publishes a benchmark."""
     words = name.split("-")
     suite = next((word for word in words if word in SUITES), "tpcds")
     return COMMANDS[words[0]].format(suite=suite, scale=words[-1].removeprefix("sf"))
@@ -151,7 +149,6 @@ def overview(folder: Path) -> str:
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Write a table in Markdown."""
     rows = [header, ["---"] * len(header), *lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in rows)
 
@@ -233,7 +230,8 @@ def of_operators(figures: Figures) -> str:
     said = (
         f"Over {len(lines)} joins, the picked operators take {summary['total_ratio']:.2f} times as "
         f"long as the fastest ones; the worst pick takes {worst['ratio']:.2f} times as long "
-        f"({worst['name']})."
+        f"({worst['name']}). With the fitted constants below it would be "
+        f"{summary['total_ratio_fitted']:.2f} times."
     )
     fit = (
         f"Constants of the cost model, fitted to {summary['fit']['cases']} measured times. The "

@@ -34,7 +34,6 @@ def rate(row: Mapping[str, Any], profiles: Sequence[str]) -> dict[str, Any]:
 
 
 def geometric_mean(values: Sequence[float]) -> float | None:
-    """Average ratios."""
     if not values:
         return None
     return math.exp(sum(math.log(value) for value in values) / len(values))
@@ -66,7 +65,6 @@ def total_ratio(rows: Sequence[Row], base: str, other: str) -> float | None:
 
 
 def answers(rows: Sequence[Row]) -> bool | str:
-    """Sum up whether all results agree."""
     if not all(row.get("equal") for row in rows):
         return False
     return "ties" if any(row["equal"] == "ties" for row in rows) else True

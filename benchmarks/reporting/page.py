@@ -53,7 +53,6 @@ SHOWN = frozenset(
 
 
 def sides(results: dict[str, Any]) -> tuple[str, str]:
-    """Name the two sides that a result is about."""
     names = list(results["config"]["profiles"])
     return names[0], names[-1]
 
@@ -89,40 +88,19 @@ def change_of(row: Row, details: Details, base: str, candidate: str) -> str:
     return (change or "same operators") + (f" ({because})" if because else "")
 
 
-def query_table(
-    rows: Sequence[Row], details: Mapping[str, Details], base: str, candidate: str
-) -> str:
-    """Write the table of all queries."""
-    heads = [f"{base} s", f"{candidate} s", "DuckDB s", "ratio"]
-    parts = ["<table><thead><tr><th>query</th>"]
-    parts += [f'<th class="n">{escape(head)}</th>' for head in heads]
-    parts.append("<th>answers</th><th>what changed</th></tr></thead><tbody>")
-    for row in rows:
-        name = escape(row["name"])
-        ratio = row.get("ratio")
-        shade = f" {kind(ratio)}-text" if ratio else ""
-        word = answer_word(row)
-        bad = "" if word in ("equal", "ties") else ' class="bad"'
-        change = change_of(row, details.get(row["name"], {}), base, candidate)
-        parts.append(
-            f'<tr><td><a href="#{name}">{name}</a></td>'
-            f'<td class="n">{number(middle(row.get(f"{base}_s")))}</td>'
-            f'<td class="n">{number(middle(row.get(f"{candidate}_s")))}</td>'
-            f'<td class="n">{number(row.get("duckdb_s"))}</td>'
-            f'<td class="n{shade}">{number(ratio)}</td>'
-            f"<td{bad}>{escape(word)}</td><td>{escape(change)}</td></tr>"
-        )
-    return "".join([*parts, "</tbody></table>"])
-
-
 def query_section(row: Row, details: Details, base: str, candidate: str) -> str:
-    """Write what is known of one query, folded: figures, decisions, both plans."""
+    """Write what is known of one query: times, answers and changes; below, folded, the rest."""
     name = escape(row["name"])
     ratio = row.get("ratio")
     said = f'<span class="{kind(ratio)}-text">{times(ratio)}</span>' if ratio else ""
+    seconds = [number(middle(row.get(f"{side}_s"))) for side in (base, candidate)]
+    took = f"{seconds[0]} → {seconds[1]} s, DuckDB {number(row.get('duckdb_s'))} s"
+    word = answer_word(row)
+    bad = "" if word in ("equal", "ties") else ' class="bad"'
     change = escape(change_of(row, details, base, candidate))
     return (
-        f'<details id="{name}"><summary><b>{name}</b> {said} <span class="what">{change}</span>'
+        f'<details id="{name}"><summary><b>{name}</b> {took} {said} '
+        f'<span{bad}>{escape(word)}</span> <span class="what">{change}</span>'
         f'</summary><div class="inside">{_problems(row)}{_figures(row, base, candidate)}'
         f"{_decisions(decisions_of(details, candidate))}"
         f"{_plans(details, base, candidate)}</div></details>"
@@ -193,7 +171,6 @@ def _plans(details: Details, base: str, candidate: str) -> str:
 
 
 def heading(results: dict[str, Any]) -> str:
-    """Say what was measured."""
     config = results["config"]
     data = f"{config['suite'].upper().replace('TPC', 'TPC-')} SF {scale_text(config['scale'])}"
     machine = results["machine"]
@@ -212,7 +189,6 @@ def heading(results: dict[str, Any]) -> str:
 
 
 def page(results: dict[str, Any], details: Mapping[str, Details]) -> str:
-    """Write the page."""
     base, candidate = sides(results)
     rows = results["rows"]
     cards = "".join(
@@ -233,8 +209,7 @@ def page(results: dict[str, Any], details: Mapping[str, Details]) -> str:
         f"<style>{STYLE.read_text()}</style></head><body>{heading(results)}"
         f'<div class="tiles">{cards}</div><h2>Time of each query, {escape(candidate)} / '
         f'{escape(base)}</h2>{key}<div class="scroll">{ratio_chart(rows, base, candidate)}</div>'
-        f'<h2>What changed</h2><div class="scroll">{query_table(rows, details, base, candidate)}'
-        f"</div><h2>Plans and decisions</h2>{sections}<script>{OPEN_TARGET}</script></body></html>"
+        f"<h2>Plans and decisions</h2>{sections}<script>{OPEN_TARGET}</script></body></html>"
     )
 
 

@@ -66,7 +66,10 @@ def publish(results: Mapping[str, Any], folder: Path = PUBLISHED) -> Path:
         raise NotPublishable(f"{name} does not say how it was made: measure it again")
     if results["partial"]:
         raise NotPublishable(f"{name} is not complete: {results['partial']}")
-    found = KINDS[name.partition("-")[0]](results)
+    kind = KINDS.get(name.partition("-")[0])
+    if kind is None:
+        raise NotPublishable(f"{name} is not among what is published: {', '.join(KINDS)}")
+    found = kind(results)
     if str(results["commit"]).endswith("-dirty"):
         found.notes.append("The sources had changes that are not in the commit.")
     config = {key: results["config"][key] for key in found.config if key in results["config"]}
@@ -96,10 +99,6 @@ def _rounded(value: Any) -> Any:
     return [_rounded(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _medians(row: Row, keys: Sequence[str]) -> Row:
-    return {key: median(row[key]) for key in keys if row.get(key)}
-
-
 def of_queries(results: Mapping[str, Any]) -> Figures:
     """Take the figures of `benchmarks.run`: stock first, Selinger last, all answers equal."""
     profiles = list(results["config"]["profiles"])
@@ -123,6 +122,9 @@ def of_queries(results: Mapping[str, Any]) -> Figures:
     notes = []
     if runs < FEW_RUNS:
         notes.append(f"Few runs: {runs} of each query and side. Single runs vary.")
+    failed = [row["name"] for row in results["rows"] if "failed_before" in row]
+    if failed:
+        notes.append(f"Failed at first, and were measured again: {', '.join(failed)}.")
     if again:
         notes.append(f"{again} queries were measured again, because they looked slower.")
     heap = next(iter(results["config"]["profiles"].values()))["conf"]["spark.driver.memory"]
@@ -197,9 +199,8 @@ def of_planning(results: Mapping[str, Any]) -> Figures:
 
 def as_it_is(results: Mapping[str, Any]) -> Figures:
     """Take rows and summary of a benchmark that gives ratios itself, and says what they are."""
-    rows = [{"name": row["name"], "ratio": row["ratio"], **row} for row in results["rows"]]
-    summary = {"total_ratio": results["summary"]["total_ratio"], **results["summary"]}
-    return Figures(RATIOS[results["benchmark"].partition("-")[0]], rows, summary)
+    ratio = RATIOS[results["benchmark"].partition("-")[0]]
+    return Figures(ratio, results["rows"], results["summary"])
 
 
 RATIOS = {

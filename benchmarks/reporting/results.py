@@ -36,11 +36,8 @@ def _git(*arguments: str) -> str:
 
 def machine() -> dict[str, Any]:
     """Describe the machine as far as figures depend on it: cores and memory."""
-    found: dict[str, Any] = {"cores": os.cpu_count() or 1}
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        found["memory_gib"] = round(size / 2**30, 1)
-    return found
+    size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {"cores": os.cpu_count() or 1, "memory_gib": round(size / 2**30, 1)}
 
 
 def setting() -> dict[str, Any]:
@@ -56,7 +53,7 @@ def setting() -> dict[str, Any]:
 
 def record(
     benchmark: str,
-    command: str,
+    about: Mapping[str, Any],
     config: Mapping[str, Any],
     rows: Sequence[Any],
     summary: Mapping[str, Any],
@@ -65,13 +62,12 @@ def record(
     """
     Put the results of a benchmark together.
 
-    `partial` says what is missing from a full run, such as ``3 of 99 queries``; such results are
-    not for publishing.
+    `about` is the command and its `setting`. `partial` says what is missing from a full run, such
+    as ``3 of 99 queries``; such results are not for publishing.
     """
     return {
         "benchmark": benchmark,
-        "command": command,
-        **setting(),
+        **about,
         "config": dict(config),
         "partial": partial,
         "rows": list(rows),

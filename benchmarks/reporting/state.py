@@ -14,7 +14,6 @@ def state_path(out: Path) -> Path:
 
 
 def configuration_key(configuration: Mapping[str, Any]) -> str:
-    """Identify a configuration."""
     text = json.dumps(configuration, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -32,7 +31,6 @@ class State:
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def put(self, name: str, entry: dict[str, Any]) -> None:
-        """Add an entry, or replace the one of that name."""
         self.entries[name] = entry
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"name": name, **entry}) + "\n")

@@ -37,7 +37,6 @@ def answer_word(row: Row) -> str:
 
 
 def row_cells(row: Row, profiles: Sequence[str]) -> list[str]:
-    """Write one query's line."""
     cells = [row["name"]]
     cells += [number(middle(row.get(f"{name}_s"))) for name in profiles]
     cells.append(number(row.get("duckdb_s")))
@@ -51,7 +50,6 @@ def row_cells(row: Row, profiles: Sequence[str]) -> list[str]:
 
 
 def row_header(profiles: Sequence[str]) -> list[str]:
-    """Name the columns of `row_cells`."""
     compared = ["ratio", "spread", "plan +ms"] if len(profiles) > 1 else []
     return ["query", *(f"{name} s" for name in profiles), "DuckDB s", *compared, "answers"]
 
@@ -61,12 +59,12 @@ def headlines(summary: Row, profiles: Sequence[str]) -> list[tuple[str, str]]:
 
     def sides(key: str, unit: str) -> str:
         found = [summary.get(f"{name}_{key}") for name in profiles]
-        return "" if None in found else " → ".join(amount(one, unit) for one in found if one)
+        return "" if None in found else " → ".join(quantity(one, unit) for one in found if one)
 
     answers = {True: "all equal", "ties": "all equal, some but for ties under LIMIT"}
     found = [
         (f"time of all queries: {', '.join(profiles)}", sides("total_s", "s")),
-        ("time of all queries in DuckDB, a yardstick", amount(summary["duckdb_total_s"], "s")),
+        ("time of all queries in DuckDB, a yardstick", quantity(summary["duckdb_total_s"], "s")),
         ("answers, also DuckDB's", answers.get(summary["equal"], "NOT ALL EQUAL")),
     ]
     if summary.get("total_ratio"):
@@ -88,23 +86,13 @@ def headlines(summary: Row, profiles: Sequence[str]) -> list[tuple[str, str]]:
     return [(label, figure) for label, figure in found if figure]
 
 
-def amount(value: float, unit: str) -> str:
-    """Write a number short: ``26.6 M``, ``64 MiB``, ``12.3 s``."""
-    if unit or value < 1e4:
-        return quantity(value, unit)
-    size, letter = next((s, c) for s, c in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if value >= s)
-    return f"{value / size:.3g} {letter}"
-
-
 def results_table(rows: Sequence[Row], summary: Row, profiles: Sequence[str]) -> str:
-    """Write all queries, then what sums them up."""
     lines = [row_cells(row, profiles) for row in rows]
     totals = render(["", ""], headlines(summary, profiles)).split("\n", 2)[2]
     return f"{render(row_header(profiles), lines)}\n\n{totals}"
 
 
 def progress_line(row: Row, profiles: Sequence[str]) -> str:
-    """Write a query's progress line."""
     parts = [f"{name} {number(middle(row.get(f'{name}_s')))} s" for name in profiles]
     parts.append(f"duckdb {number(row.get('duckdb_s'))} s")
     if row.get("ratio"):

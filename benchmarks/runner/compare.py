@@ -42,11 +42,9 @@ class Difference:
 
     @property
     def equal(self) -> bool:
-        """Whether there is none."""
         return not self.only_left and not self.only_right and self.left_rows == self.right_rows
 
     def __str__(self) -> str:
-        """Both counts and the first rows that differ."""
         if self.equal:
             return f"{self.left_rows} rows, equal"
         return (
@@ -56,7 +54,6 @@ class Difference:
 
 
 def compare_rows(left: Sequence[Row], right: Sequence[Row], relative: float) -> Difference:
-    """Compare two results as multisets."""
     ours, theirs = _without_common(left, right)
     if len({len(row) for row in chain(ours, theirs)}) > 1:
         return Difference(len(left), len(right), tuple(ours[:SAMPLE]), tuple(theirs[:SAMPLE]))

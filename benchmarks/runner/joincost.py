@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.paths import ROOT
 
-SOURCES = ROOT / "src" / "main" / "scala" / "io" / "selinger"
+JOIN_COST = ROOT / "src" / "main" / "scala" / "io" / "selinger" / "cost" / "JoinCost.scala"
 UNKNOWN = frozenset(("networkByteNs",))
 """Constants that one machine cannot tell from others: here, bytes are never sent to a copy."""
 
@@ -51,9 +51,13 @@ def constants() -> dict[str, float]:
     Those named ``…Ns`` are in nanoseconds; those named ``…Seconds`` are given in milliseconds, so
     that all are of a similar size.
     """
-    source = next(SOURCES.rglob("JoinCost.scala")).read_text(encoding="utf-8")
+    source = JOIN_COST.read_text(encoding="utf-8")
     found = re.findall(r"val (\w+(?:Ns|Seconds))(?:: Double)? = ([\d.]+)", source)
-    return {name: float(text) * (1000 if name.endswith("Seconds") else 1) for name, text in found}
+    return {name: float(text) * _unit(name) for name, text in found}
+
+
+def _unit(name: str) -> int:
+    return 1000 if name.endswith("Seconds") else 1
 
 
 def paid(**amounts: float) -> Terms:
@@ -76,7 +80,6 @@ def step(name: str, side: Side) -> Terms:
 
 
 def sort(side: Side, slots: int) -> Terms:
-    """Sort a side by its key."""
     comparisons = math.log2(max(2.0, side.rows / slots))
     terms = paid(mergeNs=side.rows, sortByteNs=side.bytes)
     key = paid(radixSortNs=side.rows) if side.single_key else paid(sortNs=side.rows * comparisons)
@@ -84,7 +87,6 @@ def sort(side: Side, slots: int) -> Terms:
 
 
 def join(operator: str, built: Side, streamed: Side, slots: int) -> Terms:
-    """Join two sides by an operator."""
     if operator.startswith("BroadcastHashJoin"):
         once = step("build", built) + step("collect", built)
         once += paid(networkByteNs=built.bytes, broadcastSeconds=1e6)
@@ -136,6 +138,15 @@ def calibrate(cases: Sequence[Measured]) -> dict[str, Any]:
             "not_in_the_model": {n: value for n, value in fitted.items() if n not in code},
         },
     }
+
+
+def scala_lines(constants: Mapping[str, Mapping[str, float | None]]) -> list[str]:
+    """Write fitted constants as lines of ``JoinCost``, but for those that came out as 0."""
+    return [
+        f"  private val {name} = {float(f'{value / _unit(name):.3g}')}"
+        for name, known in constants.items()
+        if (value := known["fitted"])
+    ]
 
 
 def fit(cases: Sequence[Measured], fixed: Mapping[str, float]) -> dict[str, float]:

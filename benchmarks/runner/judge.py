@@ -24,8 +24,6 @@ Writer = Callable[[Path], bool]
 
 @dataclass
 class Answer:
-    """One side's answer."""
-
     rows: list[Row]
     write_whole: Writer | None
     order: tuple[int, ...] = ()

@@ -34,13 +34,11 @@ class Bench:
     yardstick: Yardstick
     work: Path
     runs: int = 3
-    warmup: int = 0
     planning_runs: int = 5
     timeout: float = 600.0
 
     def measure(self, query: Query, turn: int) -> dict[str, Any]:
-        """Measure a query and compare its answers."""
-        found = self.run_in_turn(query, turn, self.runs, self.warmup, details=True)
+        found = self.run_in_turn(query, turn, self.runs, details=True)
         self.plan(query, found)
         row: dict[str, Any] = {"name": query.name}
         failures = {name: runs.failure for name, runs in found.items() if runs.failure}
@@ -72,18 +70,16 @@ class Bench:
         details = {name: runs.first.get("explained", "") for name, runs in found.items()}
         return {"row": row, "details": details}
 
-    def run_in_turn(
-        self, query: Query, turn: int, runs: int, warmup: int, *, details: bool
-    ) -> dict[str, Runs]:
+    def run_in_turn(self, query: Query, turn: int, runs: int, *, details: bool) -> dict[str, Runs]:
         """Run a query on every profile, one after the other, again and again."""
         found = {name: Runs() for name in self.clients}
-        for number in range(-warmup, runs):
+        for number in range(runs):
             names = list(self.clients)
             if (number + turn) % 2:
                 names.reverse()
             for name in names:
                 if not found[name].failure:
-                    self._run_once(query, name, found[name], number, details and number == 0)
+                    self._run_once(query, name, found[name], details and number == 0)
         return found
 
     def plan(self, query: Query, found: Mapping[str, Runs]) -> None:
@@ -99,7 +95,7 @@ class Bench:
     def remeasure(self, query: Query, row: dict[str, Any], turn: int, runs: int) -> dict[str, Any]:
         """Measure a query's times again; the old ones are kept under ``first``."""
         names = list(self.clients)
-        found = self.run_in_turn(query, turn, runs, 0, details=False)
+        found = self.run_in_turn(query, turn, runs, details=False)
         if any(found[name].failure for name in names):
             return {**row, "remeasuring_failed": {n: found[n].failure for n in names}}
         kept = [f"{name}_s" for name in names] + ["ratio", "ratio_spread"]
@@ -108,7 +104,7 @@ class Bench:
             again[f"{name}_s"] = found[name].seconds
         return again | rate(again, names)
 
-    def _run_once(self, query: Query, name: str, runs: Runs, number: int, details: bool) -> None:
+    def _run_once(self, query: Query, name: str, runs: Runs, details: bool) -> None:
         request = {
             "cmd": "run",
             "sql": query.spark,
@@ -118,7 +114,7 @@ class Bench:
         reply = self.clients[name].ask(request, self.timeout)
         if not reply["ok"]:
             runs.failure = f"{reply['kind']}: {reply['error']}"[:500]
-        elif number >= 0:
+        else:
             runs.seconds.append(reply["seconds"])
             runs.planning_ms.append(reply["planning_ms"])
             if details:

@@ -3,6 +3,8 @@
 import json
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,6 @@ from benchmarks.runner.compare import Row
 
 
 class Yardstick:
-    """A DuckDB session over a data set."""
-
     def __init__(self, folder: Path, threads: int, memory: str, temp: Path) -> None:
         self.connection = connect(memory=memory, threads=threads, temp=temp)
         for setting in DUCKDB_SETTINGS:
@@ -23,7 +23,6 @@ class Yardstick:
         attach_tables(self.connection, folder)
 
     def run(self, sql: str, timeout: float, best_of: int = 2) -> tuple[float, list[Row]]:
-        """Run a query and fetch its rows."""
         seconds = float("inf")
         rows: list[Row] = []
         for _ in range(best_of):
@@ -49,7 +48,6 @@ class Yardstick:
             )
 
     def close(self) -> None:
-        """End the session."""
         self.connection.close()
 
 
@@ -61,12 +59,11 @@ def rows_out_of_joins(operator: dict[str, Any]) -> int:
     return own + sum(rows_out_of_joins(child) for child in operator.get("children", []))
 
 
-class _interrupted_after:  # noqa: N801  # reads as a statement
-    def __init__(self, connection: duckdb.DuckDBPyConnection, seconds: float) -> None:
-        self.timer = threading.Timer(seconds, connection.interrupt)
-
-    def __enter__(self) -> None:
-        self.timer.start()
-
-    def __exit__(self, *error: object) -> None:
-        self.timer.cancel()
+@contextmanager
+def _interrupted_after(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
+    timer = threading.Timer(seconds, connection.interrupt)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -36,7 +36,6 @@ class Client:
         self.work = work
         self.command = [sys.executable, "-W", "ignore", "-m", "benchmarks.sessions.worker"]
         self.grace = GRACE_SECONDS
-        self.spark_version = ""
         self.starts = 0
         self._process: subprocess.Popen[str] | None = None
         self._replies: queue.Queue[dict[str, Any] | None] = queue.Queue()
@@ -77,10 +76,8 @@ class Client:
         if not opened["ok"]:
             self.kill()
             raise WorkerLostError(f"{self.profile.name} did not start: {opened['error']}")
-        self.spark_version = str(opened["spark"])
 
     def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
-        """Send a request and wait for its reply."""
         try:
             self.start()
             return self._exchange(request, timeout)

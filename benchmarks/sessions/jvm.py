@@ -91,7 +91,6 @@ def metric_sums(spark: SparkSession, tree: dict[str, Any]) -> dict[str, int]:
 
 
 def operator_counts(tree: dict[str, Any]) -> dict[str, int]:
-    """Count the operators of a plan by name."""
     counts: dict[str, int] = {}
     for node in nodes(tree):
         name = node["nodeName"].split(" ")[0]
@@ -129,33 +128,18 @@ def register(spark: SparkSession, tables: Mapping[str, str], kept: Path) -> None
     """
     folder = kept / f"spark-{spark.version}"
     folder.mkdir(parents=True, exist_ok=True)
+    jvm: Any = spark._jvm  # noqa: SLF001
+    catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001
+    utils = jvm.org.apache.spark.util.Utils
     for name, path in tables.items():
         spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{path}'")
+        table = jvm.org.apache.spark.sql.catalyst.TableIdentifier(name)
         file = folder / f"{name}.ser"
         if file.is_file():
-            put_statistics(spark, name, file.read_bytes())
+            found = utils.deserialize(bytearray(file.read_bytes()))
+            catalog.alterTableStats(table, jvm.scala.Option.apply(found))
             continue
         spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS")
         temp = file.with_suffix(".part")
-        temp.write_bytes(get_statistics(spark, name))
+        temp.write_bytes(bytes(utils.serialize(catalog.getTableMetadata(table).stats().get())))
         temp.replace(file)
-
-
-def _reach(spark: SparkSession, table: str) -> tuple[Any, Any, Any]:
-    jvm: Any = spark._jvm  # noqa: SLF001
-    catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001
-    return jvm, catalog, jvm.org.apache.spark.sql.catalyst.TableIdentifier(table)
-
-
-def get_statistics(spark: SparkSession, table: str) -> bytes:
-    """Read a table's statistics out of the catalog."""
-    jvm, catalog, identifier = _reach(spark, table)
-    found = catalog.getTableMetadata(identifier).stats().get()
-    return bytes(jvm.org.apache.spark.util.Utils.serialize(found))
-
-
-def put_statistics(spark: SparkSession, table: str, kept: bytes) -> None:
-    """Put statistics back into the catalog."""
-    jvm, catalog, identifier = _reach(spark, table)
-    found = jvm.org.apache.spark.util.Utils.deserialize(bytearray(kept))
-    catalog.alterTableStats(identifier, jvm.scala.Option.apply(found))

@@ -20,8 +20,6 @@ from benchmarks.sessions.profiles import COMMON
 
 def session(memory: str, conf: Mapping[str, str]) -> SparkSession:
     """Start a classic session with Selinger, by default in mode ``advise``."""
-    from pyspark.sql import SparkSession
-
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", memory)
     for key, value in {**COMMON, "spark.selinger.mode": "advise", **conf}.items():
         builder = builder.config(key, value)
@@ -31,13 +29,16 @@ def session(memory: str, conf: Mapping[str, str]) -> SparkSession:
 
 
 def test_jar() -> Path:
-    """Find the jar with the benchmarks' classes, which ``make bench-estimates`` builds."""
+    """Find the jar with the benchmarks' classes."""
     line = ".".join(version("pyspark").split(".")[:2])
-    return ROOT / "target" / f"spark-{line}" / "selinger-tests.jar"
+    jar = Path("target", f"spark-{line}", "selinger-tests.jar")
+    if not (ROOT / jar).is_file():
+        raise SystemExit(f"the benchmarks' classes are not built: make {jar}")
+    return ROOT / jar
 
 
 def submit(
-    main: str, request: Mapping[str, Any], jar: Path, memory: str, conf: Mapping[str, str]
+    main: str, request: Mapping[str, Any], memory: str, conf: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """
     Run a class of the test jar in a session of stock Spark.
@@ -53,7 +54,7 @@ def submit(
         asked.write_text(json.dumps({**request, "out": str(answered)}), encoding="utf-8")
         command = [str(spark_submit), "--class", main, "--driver-memory", memory, *options]
         subprocess.run(
-            [*command, "--jars", jar_path(), str(jar.resolve()), str(asked)],
+            [*command, "--jars", jar_path(), str(test_jar()), str(asked)],
             check=True,
             cwd=temp,
             env={**os.environ, "SPARK_LOCAL_DIRS": temp, "SPARK_LOCAL_IP": "127.0.0.1"},

@@ -63,8 +63,6 @@ NAMES = ("stock", "analyzed", "tuned", "selinger")
 
 @dataclass(frozen=True)
 class Profile:
-    """One kind of session."""
-
     name: str
     conf: Mapping[str, str] = field(default_factory=dict)
     analyzed: bool = False
@@ -73,28 +71,20 @@ class Profile:
         """Give the confs as results may show them."""
         return {key: public_text(value) for key, value in sorted(self.conf.items())}
 
-    def with_copied_jars(self, folder: Path) -> Profile:
-        """Copy the jars, so that a build in the meantime does not change them."""
-        if not self._jars():
+    def with_copied_jar(self, folder: Path) -> Profile:
+        """Copy the jar, so that a build in the meantime does not change it."""
+        jar = self.conf.get("spark.jars")
+        if jar is None:
             return self
-        copies = [shutil.copy2(jar, folder) for jar in self._jars()]
-        return replace(self, conf={**self.conf, "spark.jars": ",".join(map(str, copies))})
-
-    def _jars(self) -> list[Path]:
-        return [Path(jar) for jar in self.conf.get("spark.jars", "").split(",") if jar]
+        return replace(self, conf={**self.conf, "spark.jars": str(shutil.copy2(jar, folder))})
 
     def jar_hash(self) -> str | None:
-        """Identify the bits of the jars that the session loads."""
-        if not self._jars():
-            return None
-        digest = hashlib.sha256()
-        for jar in self._jars():
-            digest.update(jar.read_bytes())
-        return digest.hexdigest()
+        """Identify the bits of the jar that the session loads."""
+        jar = self.conf.get("spark.jars")
+        return hashlib.sha256(Path(jar).read_bytes()).hexdigest() if jar else None
 
 
 def make_profile(name: str, memory: str = "8g", cores: int = 2) -> Profile:
-    """Make a profile by name."""
     conf = {"spark.master": f"local[{cores}]", "spark.driver.memory": memory, **COMMON}
     if name == "stock":
         return Profile(name, conf)

@@ -36,13 +36,11 @@ class Worker:
 
     @property
     def spark(self) -> SparkSession:
-        """The session; `open` makes it."""
         if self.session is None:
             raise RuntimeError("no session yet: send an open request first")
         return self.session
 
     def open(self, request: Request) -> Reply:
-        """Start the session and register the tables."""
         builder = SparkSession.builder.appName("benchmark")
         for key, value in request["conf"].items():
             builder = builder.config(key, value)
@@ -109,7 +107,6 @@ class Worker:
             self.say({"ok": True, **reply})
 
     def cancel(self) -> None:
-        """Cancel whatever runs."""
         if self.session is not None:
             self.session.sparkContext.cancelAllJobs()
 
@@ -126,7 +123,6 @@ def settle(spark: SparkSession) -> None:
 
 
 def describe_error(error: Exception) -> Reply:
-    """Sum an error up for the parent."""
     condition = getattr(error, "getCondition", lambda: None)()
     return {"kind": condition or type(error).__name__, "error": public_text(str(error))[:2000]}
 

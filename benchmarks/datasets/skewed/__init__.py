@@ -26,7 +26,6 @@ def digest() -> str:
 
 
 def load_queries() -> dict[str, Query]:
-    """Read the queries."""
     text = (_FOLDER / "queries.sql").read_text(encoding="utf-8")
     pieces = re.split(r"^-- (q\d+): .*$", text, flags=re.MULTILINE)[1:]
     return {

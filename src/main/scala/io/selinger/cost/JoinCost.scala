@@ -7,9 +7,9 @@ import io.selinger.estimate.PlanEstimate
  * a scale on which operators compare.
  *
  * Each step costs time per row and time per byte. The constants were set by hand, from TPC-DS queries
- * at scale factor 10 on Spark 4.3. `make bench-operators` calibrates all of them: it compares what
- * they say with measured times. They hold at the default weight; `spark.selinger.cbo.weight` shifts
- * rows against bytes as in the reference formula, weight × rows + (1 − weight) × bytes.
+ * at scale factor 10 on Spark 4.3. `make bench-operators` compares what they say with measured times,
+ * and fits them. They hold at the default weight; `spark.selinger.cbo.weight` shifts rows against
+ * bytes as in the reference formula, weight × rows + (1 − weight) × bytes.
  *
  * @param weight of rows against bytes, 0 to 1
  */
@@ -131,11 +131,12 @@ final class JoinCost(cluster: Cluster, weight: Double) {
 
 object JoinCost {
 
-  /** The weight at which the constants below hold. */
+  /** The weight at which the constants below hold: Spark's `spark.sql.cbo.joinReorder.card.weight`. */
   val calibratedWeight: Double = 0.7
 
   // Units: …Ns is nanoseconds of one slot for each row, …ByteNs the same for each byte of its rows,
-  // …Seconds is once for each join. `make bench-operators` calibrates every one of them.
+  // …Seconds is once for each join. `make bench-operators` fits all of them to measured times, but
+  // for those whose comment says otherwise.
 
   // Writing a shuffle and reading it.
   private val shuffleNs = 150.0
@@ -153,9 +154,11 @@ object JoinCost {
   private val buildNs = 150.0
   private val buildByteNs = 0.5
   private val probeNs = 60.0
-  // Bringing a row to the driver, and from there to other processes: for each doubling of them.
+  // Bringing a row to the driver.
   private val collectNs = 100.0
   private val collectByteNs = 5.0
+  // From the driver to other processes, for each doubling of them. Not fitted, as one machine sends
+  // nothing: 1 ns a byte is a network of 8 Gbit/s.
   private val networkByteNs = 1.0
   // For each pair of rows beyond one for each probe row: out of a hash table that is larger than
   // the cache, and out of sorted rows.
@@ -166,7 +169,8 @@ object JoinCost {
   private val outputByteNs = 0.3
   // Finding the group of a row where groups are larger than the cache.
   private val groupMissNs = 250.0
-  // Bytes of a processor's cache that one task can count on.
+  // Bytes of a processor's cache that one task can count on. Not fitted but set by hand, to the size
+  // of an L2 cache; `make bench-operators` measures groups far below it and far above.
   private val cacheBytes = 2.0 * (1 << 20)
   // Starting a broadcast, and a stage.
   private val broadcastSeconds = 0.02

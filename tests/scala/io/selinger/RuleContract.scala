@@ -356,7 +356,7 @@ object RuleContractSuite {
       join.copy(right = LogicalQueryStage(join.right, stage), hint = JoinHint.NONE)
     }.map(join => Join(join.left, join.right, join.joinType, join.condition, join.hint))
     replanned.foreach(new SelectJoinOperator(session).apply(_))
-    replanned.flatMap(Decision.of(_))
+    replanned.flatMap(Decision.recordedAt(_))
   }
 
   val special: Map[(RuleDescription, Reason), SpecialCase] = Map(

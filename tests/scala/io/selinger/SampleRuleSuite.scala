@@ -78,7 +78,7 @@ object SampleRuleSuite {
     val twice = plan.transform { case filter: Filter =>
       filter.copy(condition = And(filter.condition, filter.condition))
     }
-    (new DropRepeatedConjuncts)(twice).flatMap(node => Decision.of(node))
+    (new DropRepeatedConjuncts)(twice).flatMap(node => Decision.recordedAt(node))
   }
 
   val special: Map[(RuleDescription, Reason), SpecialCase] = Map(

@@ -151,7 +151,7 @@ object AblationBench {
   private def seconds(session: SparkSession, plan: LogicalPlan): Double = {
     val _ = PlanningPass.start().workOn(plan)
     (plan +: plan.subqueriesAll).map { part =>
-      val joined = SubqueryJoins.of(part)
+      val joined = SubqueryJoins.rewritten(part)
       val regions = regionsOf(session, joined, SharedPlans.of(joined))
       new SharedOrders(regions.toIndexedSeq, () => false).secondsOfBest
     }.sum

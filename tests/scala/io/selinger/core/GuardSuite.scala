@@ -4,7 +4,14 @@ import io.selinger.testing.{Plans, SharedSession}
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
-import org.apache.spark.sql.catalyst.expressions.{Alias, AttributeReference, Literal}
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias,
+  AttributeReference,
+  Expression,
+  Literal,
+  Not
+}
+import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.{LocalTableScanExec, SparkPlan}
 import org.apache.spark.sql.types.IntegerType
@@ -27,7 +34,7 @@ class GuardSuite extends AnyFunSuite with SharedSession {
 
   private def useUp(ms: Long): Unit = PlanningPass.start().timed(Thread.sleep(ms))
 
-  private def onlyDecision(node: LogicalPlan): Decision = Decision.of(node) match {
+  private def onlyDecision(node: LogicalPlan): Decision = Decision.recordedAt(node) match {
     case Seq(decision) => decision
     case others => fail(s"expected one decision, got $others")
   }
@@ -47,7 +54,7 @@ class GuardSuite extends AnyFunSuite with SharedSession {
     val input = freshPlan()
     val result = ruleOf(FixedSwitches())(LocalLimit(Literal(1), _))(input)
     assert(result.isInstanceOf[LocalLimit])
-    assert(Decision.of(input).isEmpty)
+    assert(Decision.recordedAt(input).isEmpty)
   }
 
   errors.foreach { case (name, raise) =>
@@ -86,13 +93,13 @@ class GuardSuite extends AnyFunSuite with SharedSession {
   test("mode off returns the very same plan and does not run the rule") {
     val input = freshPlan()
     assert(ruleOf(FixedSwitches(mode = Mode.Off))(_ => fail("the rule ran"))(input) eq input)
-    assert(Decision.of(input).isEmpty)
+    assert(Decision.recordedAt(input).isEmpty)
   }
 
   test("the rule's own switch returns the very same plan and does not run the rule") {
     val input = freshPlan()
     assert(ruleOf(FixedSwitches(isEnabled = false))(_ => fail("the rule ran"))(input) eq input)
-    assert(Decision.of(input).isEmpty)
+    assert(Decision.recordedAt(input).isEmpty)
   }
 
   test("mode advise runs the rule and leaves the plan") {
@@ -181,6 +188,29 @@ class GuardSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("a strategy survives an error at a node that is too deep to be described") {
+    val deep = Iterator.iterate[Expression](Literal(true))(Not(_)).drop(500000).next()
+    val join = Join(freshPlan(), OneRowRelation(), Inner, Some(deep), JoinHint.NONE)
+    intercept[StackOverflowError](NodeText.of(join))
+    val failing = strategyOf(FixedSwitches(), concerned = _ => true)(_ =>
+      NodeText.of(join) match {
+        case text => fail(text)
+      }
+    )
+    assert(failing(join).isEmpty)
+  }
+
+  test("calls that raise errors are counted") {
+    withSession() { _ =>
+      val failing = ruleOf(FixedSwitches())(_ => throw new IllegalStateException("boom"))
+      val before = RuleActivity.of(rule).calls
+      failing(freshPlan())
+      assert(Guard.value(rule, FixedSwitches(), -1)(throw new IllegalStateException("boom")) == -1)
+      assert(RuleActivity.of(rule).calls == before + 2)
+      assert(RuleActivity.of(rule).fired == 0)
+    }
+  }
+
   test("a strategy does not fire with another output (INVALID_RESULT)") {
     val input = freshPlan()
     assert(strategyOf(FixedSwitches())(_ => Seq(physical(otherOutput)))(input).isEmpty)
@@ -256,6 +286,23 @@ class GuardSuite extends AnyFunSuite with SharedSession {
     test(s"a session works though its rules raise $name when they are made") {
       withSession(extensions => unmakeable(raise).foreach(_.inject(extensions))) { session =>
         assert(session.sql(query).collect().map(_.getLong(0)).toSet == (10L until 20L).toSet)
+      }
+    }
+  }
+
+  test("a table is written though a rule replaces the command by something else without columns") {
+    val dropping: SparkSessionExtensions => Unit = _.injectPreCBORule { _ =>
+      ruleOf(FixedSwitches()) {
+        case _: Command => Project(Nil, OneRowRelation())
+        case other => other
+      }
+    }
+    withSession(dropping) { session =>
+      withFolder { folder =>
+        val path = folder.resolve("table").toString
+        session.range(7).write.parquet(path)
+        session.range(5).write.mode("append").parquet(path)
+        assert(session.read.parquet(path).count() == 12)
       }
     }
   }

@@ -41,8 +41,8 @@ class HashTableSuite extends AnyFunSuite with SharedSession {
     }
     HashTable.bytes(
       rows.toDouble,
-      RowSize.of(output, statistics.toMap),
-      RowSize.ofTypes(types),
+      RowSize.bytes(output, statistics.toMap),
+      RowSize.bytesOfTypes(types),
       types == Seq(LongType)
     )
   }

@@ -24,19 +24,19 @@ class RowSizeSuite extends AnyFunSuite with SharedSession {
   test("columns of fixed width") {
     val (output, size) =
       laidOut("id", "cast(id AS int)", "id / 2.0D", "id % 2 = 0", "cast(id AS decimal(9,2))")
-    assert(RowSize.of(output, Map.empty) == size)
+    assert(RowSize.bytes(output, Map.empty) == size)
     assert(RowSize.isKnown(output, Map.empty))
   }
 
   test("more columns than bits in a word of nulls") {
     val (output, size) = laidOut((1 to 70).map(i => s"id + $i"): _*)
-    assert(RowSize.of(output, Map.empty) == size)
+    assert(RowSize.bytes(output, Map.empty) == size)
   }
 
   test("text of known width") {
     val (output, size) = laidOut("repeat('x', 13) AS s", "repeat('y', 8) AS t")
     val known = widths(output.take(1), 13) ++ widths(output.drop(1), 8)
-    assert(RowSize.of(output, known) == size)
+    assert(RowSize.bytes(output, known) == size)
     assert(RowSize.isKnown(output, known))
   }
 
@@ -49,6 +49,6 @@ class RowSizeSuite extends AnyFunSuite with SharedSession {
   test("nulls take no room beyond their bit and word") {
     val (output, size) = laidOut("if(id % 2 = 0, repeat('x', 40), null) AS s")
     val half = output.map(_.exprId -> ColumnStatistics(Some(0.5), averageBytes = Some(40))).toMap
-    assert(RowSize.of(output, half) == size)
+    assert(RowSize.bytes(output, half) == size)
   }
 }

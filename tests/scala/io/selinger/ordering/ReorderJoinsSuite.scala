@@ -125,7 +125,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
       val plan = withConf(SelingerConf.MODE.key -> "off")(optimized(spark.sql(text)))
       withConf(SQLConf.CBO_ENABLED.key -> "true", SQLConf.JOIN_REORDER_ENABLED.key -> "true") {
         assert(new ReorderJoins(spark).apply(plan) eq plan)
-        val made = plan.collect { case join: Join => Decision.of(join) }.flatten
+        val made = plan.collect { case join: Join => Decision.recordedAt(join) }.flatten
         assert(made.map(_.reason) == Seq(Reason.SparkReorders))
       }
     }
@@ -277,7 +277,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
         withConf(SelingerConf.PLANNING_BUDGET_MS.key -> "1") {
           PlanningPass.start()
           new ReorderJoins(spark, sharingMs).apply(plan).collect { case join: Join =>
-            Decision.of(join).filter(_.chosen.isDefined).flatMap(_.detail)
+            Decision.recordedAt(join).filter(_.chosen.isDefined).flatMap(_.detail)
           }.flatten
         }
       }
@@ -514,7 +514,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
             throw new NoSuchMethodError("gone")
         }
         assert(broken.apply(plan) eq plan)
-        assert(Decision.of(plan).exists(_.reason == Reason.RuleFailed))
+        assert(Decision.recordedAt(plan).exists(_.reason == Reason.RuleFailed))
       }
     }
   }

@@ -41,7 +41,7 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   ): Choice = {
     val model = new JoinOperatorModel(JoinOperators.all, JoinSides.cost(cluster), limits)
     val join = new JoinFacts(left, right, builds, hasKeys, pairs, groups, stock)
-    new JoinChoice(model, minGain).of(join)
+    new JoinChoice(model, minGain).choose(join)
   }
 
   private def choose(

@@ -193,7 +193,7 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
   private def declinedDirectly(plan: LogicalPlan): Reason = {
     val join = plan.collectFirst { case join: Join => join }.get
     assert(new SelectJoinOperator(spark)(join).isEmpty)
-    Decision.of(join).map(_.reason) match {
+    Decision.recordedAt(join).map(_.reason) match {
       case Seq(reason) => reason
       case other => fail(s"expected one decision, got $other")
     }
@@ -387,7 +387,7 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
       PlanningPass.start().timed(Thread.sleep(5))
       val again = join.copy(hint = join.hint)
       assert(new SelectJoinOperator(spark)(again).isEmpty)
-      assert(Decision.of(again).map(_.reason) == Seq(Reason.BudgetExceeded))
+      assert(Decision.recordedAt(again).map(_.reason) == Seq(Reason.BudgetExceeded))
     }
   }
 

@@ -43,7 +43,7 @@ object Plans {
   private def side(build: BuildSide): String = if (build == BuildLeft) "left" else "right"
 
   def decisions(df: DataFrame): Seq[Decision] =
-    PlanDecisions.of(execution(df).executedPlan).map(_.decision)
+    PlanDecisions.shown(execution(df).executedPlan).map(_.decision)
 
   /** The decisions of one rule. */
   def decisions(df: DataFrame, rule: String): Seq[Decision] = decisions(df).filter(_.rule == rule)

@@ -55,7 +55,7 @@ final class ReasonQuery(text: String) {
       query match {
         case wrapper: StreamingQueryWrapper =>
           val execution = wrapper.streamingQuery.lastExecution
-          PlanDecisions.of(execution.executedPlan).map(_.decision)
+          PlanDecisions.shown(execution.executedPlan).map(_.decision)
         case other => throw new IllegalStateException(s"not a query of this process: $other")
       }
     }

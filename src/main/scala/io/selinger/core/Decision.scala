@@ -65,7 +65,7 @@ object Decision {
   // still there after adaptive re-planning has copied the node.
   private val tag = TreeNodeTag[Seq[Decision]]("selinger.decisions")
 
-  def of(node: TreeNode[_]): Seq[Decision] = node.getTagValue(tag).getOrElse(Nil)
+  def recordedAt(node: TreeNode[_]): Seq[Decision] = node.getTagValue(tag).getOrElse(Nil)
 
   /**
    * Records what `decision.rule` decided at `node`, in place of what it decided there before. Rules
@@ -73,6 +73,6 @@ object Decision {
    */
   def record(node: TreeNode[_], decision: Decision): Unit = {
     def same(other: Decision) = other.rule == decision.rule && other.key == decision.key
-    node.setTagValue(tag, of(node).filterNot(same) :+ decision)
+    node.setTagValue(tag, recordedAt(node).filterNot(same) :+ decision)
   }
 }

@@ -30,7 +30,7 @@ object Guard {
         unchanged
       } else {
         val begun = System.nanoTime()
-        val result = PlanningPass.current.timed(body(switches.mode))
+        val result = counted(rule, begun)(PlanningPass.current.timed(body(switches.mode)))
         val wrong = problem(result, switches.failOnError)
         val acts = wrong.isEmpty && switches.mode == Mode.On
         RuleActivity.count(rule, acts && fired(result), System.nanoTime() - begun)
@@ -65,7 +65,7 @@ object Guard {
       if (!active(rule, switches)) fallback
       else {
         val begun = System.nanoTime()
-        val result = body
+        val result = counted(rule, begun)(body)
         RuleActivity.count(rule, result != None, System.nanoTime() - begun)
         result
       }
@@ -74,6 +74,15 @@ object Guard {
           if !failOnError(switches) =>
         log.warn(s"${rule.id} failed and was skipped: $error", error)
         fallback
+    }
+
+  /** A call that raises an error is a call, too. */
+  private def counted[A](rule: RuleDescription, begun: Long)(body: => A): A =
+    try body
+    catch {
+      case error: Throwable =>
+        RuleActivity.count(rule, fired = false, System.nanoTime() - begun)
+        throw error
     }
 
   private def active(rule: RuleDescription, switches: Switches): Boolean =
@@ -94,7 +103,7 @@ object Guard {
     log.warn(s"${rule.id} failed and the plan went on without it: $what", error.orNull)
     // The node may be what the rule stumbled over; that it cannot be described must not matter.
     try Decision.record(node, stopped(rule, node, reason, Outcome.Failed, Some(what)))
-    catch { case NonFatal(_) | _: LinkageError => () }
+    catch { case NonFatal(_) | _: LinkageError | _: StackOverflowError => () }
   }
 
   private def stopped(

@@ -55,7 +55,9 @@ abstract class GuardedStrategy(val info: RuleDescription, switches: Switches)
       Guard.run[Seq[SparkPlan]](info, switches, node, Nil)(
         (plans, _) => plans.iterator.flatMap(PlanIntegrity.problemOf(node, _)).nextOption(),
         fired = _.exists(plan =>
-          Decision.of(plan).forall(made => made.rule != info.id || made.outcome != Outcome.Same)
+          Decision.recordedAt(plan).forall(made =>
+            made.rule != info.id || made.outcome != Outcome.Same
+          )
         )
       )(choose(node, _))
     case _ => Nil

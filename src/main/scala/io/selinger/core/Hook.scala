@@ -54,13 +54,21 @@ object Hook {
       extensions.injectPreCBORule(session => made(create(classicOf(session)), NoRule))
   }
 
-  /** Once, after everything else of Spark's optimizer: IN and EXISTS are joins, filters injected. */
+  /**
+   * After everything else of Spark's optimizer, to a fixed point: IN and EXISTS are joins, filters
+   * injected.
+   */
   final case class LateBatch(why: String)(val create: SparkSession => GuardedRule)
       extends Hook("experimental.extraOptimizations") {
-    override def inject(extensions: SparkSessionExtensions): Unit =
+    override def inject(extensions: SparkSessionExtensions): Unit = {
+      val injection = new LateRule.Injection
       extensions.injectPostHocResolutionRule { session =>
-        made(new AppendLateRule(session, create(classicOf(session))), NoRule)
+        made(
+          new AppendLateRule(session, new LateRule(injection, create(classicOf(session)))),
+          NoRule
+        )
       }
+    }
   }
 
   /** On the logical plan of what is left to run, at each adaptive re-plan. */
@@ -146,19 +154,41 @@ object Hook {
 }
 
 /**
+ * A rule as it stands in the late batch of a session.
+ *
+ * @param injection that it comes from; a rule may have several late hooks
+ */
+private final class LateRule(val injection: LateRule.Injection, rule: GuardedRule)
+    extends Rule[LogicalPlan] {
+  override val ruleName: String = rule.ruleName
+
+  override def apply(plan: LogicalPlan): LogicalPlan = rule(plan)
+}
+
+private object LateRule {
+
+  /** One hook of one rule, the same for all sessions that it is injected into. */
+  final class Injection
+}
+
+/**
  * Appends a rule to the session's late batch when the first query is analysed, since Spark has no
  * injection point for that batch. Changes no plan.
  */
-private final class AppendLateRule(session: ApiSession, rule: GuardedRule)
-    extends Rule[LogicalPlan] {
+private final class AppendLateRule(session: ApiSession, rule: LateRule) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     val late = session.experimental
     if (!late.extraOptimizations.exists(_ eq rule)) {
       late.synchronized {
         // A cloned session starts with the rules of the one that it was cloned from.
-        val others = late.extraOptimizations.filterNot(_.ruleName == rule.ruleName)
-        late.extraOptimizations = others :+ rule
+        val known = late.extraOptimizations.indexWhere {
+          case other: LateRule => other.injection eq rule.injection
+          case _ => false
+        }
+        late.extraOptimizations =
+          if (known < 0) late.extraOptimizations :+ rule
+          else late.extraOptimizations.updated(known, rule)
       }
     }
     plan

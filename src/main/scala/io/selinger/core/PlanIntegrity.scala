@@ -6,9 +6,9 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, LogicalPlanInte
 import org.apache.spark.sql.execution.SparkPlan
 
 /**
- * What is wrong with a plan that a rule returned. The cheap checks run always: the same output, every
- * column that an operator reads is there, no id for two columns. Under `failOnError` Spark's other
- * checks of optimized plans run as well.
+ * What is wrong with a plan that a rule returned. The cheap checks run always: the same output, the
+ * same commands, every column that an operator reads is there, no id for two columns. Under
+ * `failOnError` Spark's other checks of optimized plans run as well.
  */
 object PlanIntegrity {
 
@@ -24,7 +24,7 @@ object PlanIntegrity {
       Some(s"the output changed from ${described(before)} to ${described(after)}")
     } else {
       // What was wrong with the input already is not the fault of the rule.
-      missing(after, missingIn(before)).orElse {
+      CommandIntegrity.problemOf(before, after).orElse(missing(after, missingIn(before))).orElse {
         invalid(before, after, thorough).filter(_ => invalid(before, before, thorough).isEmpty)
       }
     }
@@ -64,11 +64,15 @@ object PlanIntegrity {
   /** The same for operators that a strategy returned for a logical one. */
   def problemOf(expected: LogicalPlan, plan: SparkPlan): Option[String] =
     physical(expected.output, AttributeSet.empty, plan)
+      .orElse(CommandIntegrity.problemOf(expected, plan))
 
   /** The same for a rule on physical plans. */
   def problemOf(before: SparkPlan, after: SparkPlan): Option[String] =
     if (after eq before) None
-    else physical(before.output, missingIn(before), after)
+    else {
+      physical(before.output, missingIn(before), after)
+        .orElse(CommandIntegrity.problemOf(before, after))
+    }
 
   private def physical(
       expected: Seq[Attribute],

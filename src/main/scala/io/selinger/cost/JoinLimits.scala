@@ -70,7 +70,7 @@ object JoinLimits {
   private val stockMargin = 4.0
 
   /** What the session's settings say. */
-  def of(phase: Phase, cluster: Cluster): JoinLimits =
+  def ofSession(phase: Phase, cluster: Cluster): JoinLimits =
     JoinLimits(
       broadcastBytes = JoinSettings.broadcastLimit(phase, cluster),
       countedBroadcastBytes = JoinSettings.countedLimit(phase, cluster),

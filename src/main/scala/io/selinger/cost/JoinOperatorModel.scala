@@ -67,11 +67,11 @@ final class JoinOperatorModel(
 object JoinOperatorModel {
 
   /** All operators, as the session's settings price and limit them. */
-  def of(phase: Phase, cluster: Cluster): JoinOperatorModel =
+  def ofSession(phase: Phase, cluster: Cluster): JoinOperatorModel =
     new JoinOperatorModel(
       JoinOperators.all,
       new JoinCost(cluster, SelingerConf.CBO_WEIGHT.value),
-      JoinLimits.of(phase, cluster)
+      JoinLimits.ofSession(phase, cluster)
     )
 
   /** An operator with what it costs, and the memory that it cannot spill. */

@@ -145,7 +145,7 @@ final case class PlanEstimate(
 
   /** Bytes of one row of `output` in Spark's row format. */
   def rowBytes(output: Seq[Attribute]): Double =
-    measuredRowBytes.getOrElse(RowSize.of(output, columns))
+    measuredRowBytes.getOrElse(RowSize.bytes(output, columns))
 }
 
 object PlanEstimate {

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types._
 object RowSize {
 
   /** A bit a column for nulls, in whole words; a word a column; variable parts in whole words. */
-  def of(output: Seq[Attribute], columns: Map[ExprId, ColumnStatistics]): Double =
+  def bytes(output: Seq[Attribute], columns: Map[ExprId, ColumnStatistics]): Double =
     nullWords(output.size) + output.map(column => ofColumn(column, columns)).sum
 
   /** What one column adds. */
@@ -17,10 +17,10 @@ object RowSize {
 
   /** Whether the width of every column of variable width is known, rather than Spark's default. */
   def isKnown(output: Seq[Attribute], columns: Map[ExprId, ColumnStatistics]): Boolean =
-    output.forall(column => ValueWidth.of(column, columns).isDefined)
+    output.forall(column => ValueWidth.bytes(column, columns).isDefined)
 
   /** Bytes of a key of these types, as a hash table stores it. */
-  def ofTypes(types: Seq[DataType]): Double =
+  def bytesOfTypes(types: Seq[DataType]): Double =
     nullWords(types.size) + 8.0 * types.size + types.map(variable(_, None)).sum
 
   /** What a row of so many columns has before the first of them. */

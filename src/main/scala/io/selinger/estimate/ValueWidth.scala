@@ -16,7 +16,7 @@ object ValueWidth {
    * for functions that return no more than they are given. `None` for everything else, which must
    * not be taken for small.
    */
-  def of(expression: Expression, columns: Map[ExprId, ColumnStatistics]): Option[Double] =
+  def bytes(expression: Expression, columns: Map[ExprId, ColumnStatistics]): Option[Double] =
     expression match {
       case fixed if UnsafeRow.isFixedLength(fixed.dataType) => Some(0.0)
       case attribute: Attribute => columns.get(attribute.exprId).flatMap(_.averageBytes)
@@ -27,7 +27,7 @@ object ValueWidth {
         sum(expression.children, columns)
       case cast: Cast if cast.dataType == StringType =>
         if (UnsafeRow.isFixedLength(cast.child.dataType)) Some(scalarText)
-        else of(cast.child, columns)
+        else bytes(cast.child, columns)
       case _ => None
     }
 
@@ -35,7 +35,7 @@ object ValueWidth {
       expressions: Seq[Expression],
       columns: Map[ExprId, ColumnStatistics]
   ): Option[Double] = {
-    val widths = expressions.map(of(_, columns))
+    val widths = expressions.map(bytes(_, columns))
     if (widths.forall(_.isDefined)) Some(widths.flatten.sum) else None
   }
 }

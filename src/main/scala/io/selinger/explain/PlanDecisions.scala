@@ -17,7 +17,7 @@ final case class ShownDecision(decision: Decision, first: Option[Decision])
 /** Collects the decisions that a physical plan carries, each once, root first, facts last. */
 object PlanDecisions {
 
-  def of(plan: SparkPlan): Seq[ShownDecision] = {
+  def shown(plan: SparkPlan): Seq[ShownDecision] = {
     val last = collect(plan, current = true)
     val first = collect(plan, current = false)
     val known = first.map(decision => keyOf(decision) -> decision).toMap
@@ -66,7 +66,7 @@ object PlanDecisions {
 
   /** Of the operator itself, and of the logical one that it runs: its own come first. */
   private def ofNode(plan: SparkPlan): Seq[Decision] =
-    Decision.of(plan) ++ plan.logicalLink.toSeq
+    Decision.recordedAt(plan) ++ plan.logicalLink.toSeq
       .filterNot(_.isInstanceOf[LeafNode])
-      .flatMap(Decision.of(_))
+      .flatMap(Decision.recordedAt(_))
 }

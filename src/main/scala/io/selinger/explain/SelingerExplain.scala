@@ -15,7 +15,7 @@ class SelingerExplain extends ExtendedExplainGenerator {
 
   override def generateExtendedInfo(plan: SparkPlan): String =
     try {
-      val decisions = PlanDecisions.of(plan)
+      val decisions = PlanDecisions.shown(plan)
       SelingerConf.EXPLAIN_FORMAT.value match {
         case "json" => ExplainJson.render(decisions)
         case _ => ExplainText.render(decisions)

@@ -92,8 +92,9 @@ private[ordering] object OrderDecisions {
   /** Says at all orders of a plan that they might be others, had there been time to compare them. */
   def noteLimit(plan: LogicalPlan): Unit = plan.foreach {
     case join: Join =>
-      Decision.of(join).filter(d => d.rule == rule && d.chosen.isDefined).foreach { decision =>
-        Decision.record(join, decision.copy(detail = joined(decision.detail, Some(partly))))
+      Decision.recordedAt(join).filter(d => d.rule == rule && d.chosen.isDefined).foreach {
+        decision =>
+          Decision.record(join, decision.copy(detail = joined(decision.detail, Some(partly))))
       }
     case _ => ()
   }
@@ -170,7 +171,8 @@ private[ordering] object OrderDecisions {
         detail = detail
       )
       // Subqueries come here by themselves, and again within the query.
-      val before = Decision.of(join).find(d => d.rule == decision.rule && d.key == decision.key)
+      val before =
+        Decision.recordedAt(join).find(d => d.rule == decision.rule && d.key == decision.key)
       if (outcome != Outcome.Same || !before.exists(_.outcome == Outcome.Changed)) {
         Decision.record(join, decision)
       }

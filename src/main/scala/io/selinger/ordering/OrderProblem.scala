@@ -76,7 +76,11 @@ private[selinger] object OrderProblem {
       graph: JoinGraph,
       estimates: IndexedSeq[PlanEstimate]
   ): JoinTreeCost =
-    new JoinTreeCost(graph, estimates, JoinOperatorModel.of(Phase.Static, Cluster.of(session)))
+    new JoinTreeCost(
+      graph,
+      estimates,
+      JoinOperatorModel.ofSession(Phase.Static, Cluster.of(session))
+    )
 
   /** Whether it has a product of two sides where the user wants Spark to refuse these. */
   def isForbidden(plan: LogicalPlan): Boolean =

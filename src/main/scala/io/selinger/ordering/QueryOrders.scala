@@ -25,7 +25,7 @@ private[ordering] final class QueryOrders(session: SparkSession, sharingMs: Doub
   def ordered(plan: LogicalPlan): LogicalPlan = {
     val keepsForm =
       OrderDecisions.advising || SQLConf.get.joinReorderEnabled || plan.isStreaming
-    val joined = if (keepsForm) plan else SubqueryJoins.of(plan)
+    val joined = if (keepsForm) plan else SubqueryJoins.rewritten(plan)
     val shared = SharedPlans.of(joined)
     val alone = new Visit(shared, IndexedSeq.empty, None)
     val visited = alone(joined)

@@ -13,7 +13,7 @@ import io.selinger.cost.JoinOperatorModel.Candidate
 final class JoinChoice(model: JoinOperatorModel, minGain: Double) {
   import JoinChoice._
 
-  def of(join: JoinFacts): Choice = {
+  def choose(join: JoinFacts): Choice = {
     val candidates = model.candidates(join)
     Choice(worthwhile(candidates, join), candidates)
   }

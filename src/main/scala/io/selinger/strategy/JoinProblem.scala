@@ -51,7 +51,7 @@ private[strategy] final case class JoinProblem(
     def facts(pairs: Double, groups: GroupsAbove) =
       new JoinFacts(left.side, right.side, builds, hasEqualities, pairs, groups, stock)
     val known = if (hasEqualities) facts(pairs, groupsAbove) else facts(0.0, GroupsAbove.none)
-    new JoinChoice(model, SelingerConf.JOIN_MIN_GAIN.value).of(known)
+    new JoinChoice(model, SelingerConf.JOIN_MIN_GAIN.value).choose(known)
   }
 
   /** As if what is expected of the rows of both sides had been measured. */
@@ -82,7 +82,7 @@ private[strategy] final case class JoinProblem(
       val dimensions = Seq(left).filter(isDimension(join.left, _, leftKeys)) ++
         Seq(right).filter(isDimension(join.right, _, rightKeys))
       dimensions.map(_.side.rows).maxOption.fold(GroupsAbove.none) { groups =>
-        val width = RowSize.of(columns.toSeq, left.estimate.columns ++ right.estimate.columns)
+        val width = RowSize.bytes(columns.toSeq, left.estimate.columns ++ right.estimate.columns)
         val bytes = groups * (width + groupOverhead)
         GroupsAbove(bytes, bytes / math.max(1, SQLConf.get.numShufflePartitions))
       }
@@ -132,7 +132,7 @@ private[strategy] object JoinProblem {
           input(join.left, left, leftKeys, leftShuffle, rightShuffle),
           input(join.right, right, rightKeys, rightShuffle, leftShuffle),
           buildsOf(join, leftKeys.nonEmpty),
-          JoinOperatorModel.of(phase, cluster)
+          JoinOperatorModel.ofSession(phase, cluster)
         )
       }
   }
@@ -164,7 +164,7 @@ private[strategy] object JoinProblem {
       isCounted = JoinSide.areCounted(estimate.rows),
       rowBytes = estimate.rowBytes(plan.output),
       widthIsKnown = estimate.widthIsKnown(plan.output),
-      keyBytes = RowSize.ofTypes(types),
+      keyBytes = RowSize.bytesOfTypes(types),
       packedKey = types == Seq(LongType),
       singleKey = keys.size == 1 && types == Seq(LongType),
       shuffleExists = shuffle.isDefined || groupedBy(plan, keys),

@@ -90,7 +90,7 @@ final class SelectJoinOperator(session: SparkSession)
    */
   private def broadcastBytes(stage: LogicalQueryStage): Double =
     LeafStatistics.estimator.estimate(stage).fold(0.0) { estimate =>
-      val rowBytes = RowSize.of(stage.output, estimate.columns)
+      val rowBytes = RowSize.bytes(stage.output, estimate.columns)
       HashTable.bytes(estimate.rows.value, rowBytes, keyBytes = 0.0, numericKey = true)
     }
 
@@ -176,7 +176,8 @@ final class SelectJoinOperator(session: SparkSession)
       evidence: Seq[Evidence] = Nil
   ): Seq[SparkPlan] = {
     // What was decided before a side was broadcast says more than that it has been.
-    val settled = reason == Reason.BroadcastStage && Decision.of(join).exists(_.rule == info.id)
+    val settled = reason == Reason.BroadcastStage &&
+      Decision.recordedAt(join).exists(_.rule == info.id)
     if (!settled) {
       val decision = Decision(
         rule = info.id,

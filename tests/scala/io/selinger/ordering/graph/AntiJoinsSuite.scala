@@ -24,7 +24,7 @@ class AntiJoinsSuite extends AnyFunSuite with SharedSession {
 
   /** Joins of the optimised plan once [[AntiJoins]] has seen it. */
   private def rewritten(query: String): Seq[JoinType] =
-    kinds(AntiJoins.of(Plans.execution(stock(query)).optimizedPlan))
+    kinds(AntiJoins.rewritten(Plans.execution(stock(query)).optimizedPlan))
 
   private def withTables[A](body: => A): A = {
     Tables.register(spark)
@@ -60,7 +60,7 @@ class AntiJoinsSuite extends AnyFunSuite with SharedSession {
       assert(rewritten(outer("LEFT", "f.k = d.k", "f.k IS NULL")).forall(_ == LeftOuter))
       assert(rewritten(outer("FULL", "f.k = d.k", "d.k IS NULL")).forall(_ != LeftAnti))
       val plain = Plans.execution(stock("SELECT f.id FROM facts f LEFT JOIN dims d ON f.k = d.k"))
-      assert(AntiJoins.of(plain.optimizedPlan) eq plain.optimizedPlan)
+      assert(AntiJoins.rewritten(plain.optimizedPlan) eq plain.optimizedPlan)
     }
   }
 
@@ -85,7 +85,7 @@ class AntiJoinsSuite extends AnyFunSuite with SharedSession {
           val df = spark.sql(query)
           val rows = df.collect()
           // Once it is optimised, nothing is left of a join with an empty table.
-          val anti = AntiJoins.of(EliminateSubqueryAliases(Plans.execution(df).analyzed))
+          val anti = AntiJoins.rewritten(EliminateSubqueryAliases(Plans.execution(df).analyzed))
           assert(kinds(anti) == Seq(LeftAnti), query)
           val found = Answer.ofRows(
             spark.sessionState.executePlan(anti).executedPlan.executeCollectPublic()
@@ -136,7 +136,7 @@ class AntiJoinsSuite extends AnyFunSuite with SharedSession {
       for (kind <- Seq("LEFT", "RIGHT")) {
         val where = if (kind == "LEFT") "d.k IS NULL" else "f.k IS NULL"
         val plan = Plans.execution(stock(outer(kind, "f.k = d.k", s"$where"))).optimizedPlan
-        val back = AntiJoins.restored(AntiJoins.of(plan))
+        val back = AntiJoins.restored(AntiJoins.rewritten(plan))
         assert(back.canonicalized == plan.canonicalized, back)
       }
       withConf(SelingerConf.ORDER_MIN_GAIN.key -> "0.99") {

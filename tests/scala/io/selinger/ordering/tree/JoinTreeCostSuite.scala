@@ -248,19 +248,20 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
       }
       again(problem.written).seconds / problem.written.seconds
     }
-    // Where rows are less than one, or joins are not independent, only the full estimate knows; and
-    // rough costs do not know the higher broadcast limit of relations whose rows were counted.
+    // Where rows are less than one, or joins are not independent, only the full estimate knows.
     assert(ratios.count(r => r > 0.9 && r < 1.1) > ratios.size / 2)
     assert(ratios.max < 1.8 && ratios.count(_ > 0.6) > ratios.size * 0.7)
   }
 
   test("a rough cost is that of the cheapest operator that is allowed") {
     val trees = costs(JoinGraphs.chain(2), estimate(1e6, 1e6), estimate(1e6, 1e6))
-    def seconds(rows: Double, high: Double) =
-      trees.rough.seconds(JoinKind.Inner, 1e7, 1e7, rows, high, 0, 0)
+    def seconds(rows: Double, high: Double, isCounted: Boolean = false) =
+      trees.rough.seconds(JoinKind.Inner, 1e9, 1e9, false, rows, high, isCounted, 0, 0)
     // Broadcast, doubtful, and too large.
     assert(seconds(1e3, 1e3) < 0.7 * seconds(1e3, 1e12))
     assert(seconds(1e3, 1e12) < seconds(1e7, 1e7))
+    // A hash table of more than 50 MiB and less than 200, which may be broadcast if it is counted.
+    assert(seconds(1.5e6, 1.5e6, isCounted = true) < 0.7 * seconds(1.5e6, 1.5e6))
   }
 
   test(

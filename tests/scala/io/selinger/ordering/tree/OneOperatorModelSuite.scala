@@ -84,7 +84,7 @@ class OneOperatorModelSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     isCounted = known.isCounted,
     rowBytes = known.rowBytes,
     widthIsKnown = true,
-    keyBytes = RowSize.ofTypes(Seq(LongType)),
+    keyBytes = RowSize.bytesOfTypes(Seq(LongType)),
     packedKey = true,
     singleKey = true,
     shuffleExists = known.isPartitioned,
@@ -101,7 +101,7 @@ class OneOperatorModelSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       val trees = (tree(left, 0), tree(right, 1))
       val facts = ordering.facts(trees._1, trees._2, Connection.inner, result)
       val joined = JoinSides.equiJoin(side(left, right), side(right, left), pairs)
-      val choice = new JoinChoice(model(exact), minGain = 0.0).of(joined)
+      val choice = new JoinChoice(model(exact), minGain = 0.0).choose(joined)
       // All of them, in the same order at the same costs, and so the cheapest one.
       val ordered = model(exact).candidates(facts)
       assert(ordered.map(_.operator) == choice.candidates.map(_.operator))
@@ -138,13 +138,14 @@ class OneOperatorModelSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     forAll(Gen.choose(16.0, 400.0), anyLimits, Gen.oneOf(JoinKind.all)) { (width, limits, kind) =>
       val priced = model(limits)
       val sampled = new RoughCost.Sampled(priced, width)
-      val lines = RoughCost.of(priced, width).lines(kind)
+      val lines = RoughCost.approximating(priced, width).lines(kind)
       for (
         line <- lines;
         (left, right, pairs) <- Seq((0.0, 0.0, 0.0), (n, 0.0, 0.0), (0.0, n, 0.0), (0.0, 0.0, n))
       ) {
+        def sure(rows: Double) = sampled.side(rows, rows, isCounted = false)
         val exact =
-          priced.seconds(line.operator.get, sampled.join(kind, left, left, right, right, pairs))
+          priced.seconds(line.operator.get, sampled.join(kind, sure(left), sure(right), pairs))
         val rough = line.seconds(left, right, math.max(0.0, pairs - math.max(left, right)))
         assert(math.abs(rough - exact) <= 1e-9 * exact, line.operator)
       }
@@ -156,13 +157,16 @@ class OneOperatorModelSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     forAll(relations, relations, anyLimits, Gen.oneOf(JoinKind.all)) {
       (left, right, limits, kind) =>
         val priced = model(limits)
-        val join = new RoughCost.Sampled(priced, left.rowBytes)
-          .join(kind, left.rows, left.upperBound, right.rows, right.upperBound, 0.0)
-        val lines = RoughCost.of(priced, left.rowBytes).lines(kind)
+        val sampled = new RoughCost.Sampled(priced, left.rowBytes)
+        def side(known: Known) = sampled.side(known.rows, known.upperBound, known.isCounted)
+        def allows(limit: RoughCost.Limit, known: Known) =
+          limit.allows(known.rows, known.upperBound, known.isCounted)
+        val join = sampled.join(kind, side(left), side(right), 0.0)
+        val lines = RoughCost.approximating(priced, left.rowBytes).lines(kind)
         JoinOperators.all.foreach { operator =>
-          val rough = lines.find(_.operator.contains(operator)).exists(
-            _.isFeasible(left.rows, left.upperBound, right.rows, right.upperBound)
-          )
+          val rough = lines
+            .find(_.operator.contains(operator))
+            .exists(line => allows(line.left, left) && allows(line.right, right))
           assert(rough == priced.isFeasible(operator, join), s"$operator, $kind")
           if (rough) feasible += 1 else infeasible += 1
         }
@@ -175,16 +179,18 @@ class OneOperatorModelSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val large = Known(1e9, 1e9, 32, isCounted = false, isPartitioned = false, broadcastBytes = 0)
     val priced = model(JoinSides.limits, JoinOperators.all :+ Dummy)
     val join = JoinSides.equiJoin(side(large, large), side(large, large), 1e9)
-    assert(new JoinChoice(priced, minGain = 0.25).of(join).best.map(_.operator).contains(Dummy))
+    assert(new JoinChoice(priced, minGain = 0.25).choose(join).best.map(_.operator).contains(Dummy))
     val result = PlanEstimate(Quantity(1e9, Origin.Derived), 1e9, None)
     val cheapest = operatorCost(priced)
       .cheapest(tree(large, 0), tree(large, 1), Connection.inner, result)
     assert(cheapest.seconds == Dummy.seconds(join, cost) && cheapest.partitionings == Seq(Seq(0)))
-    val rough = RoughCost.of(priced, 32)
+    val rough = RoughCost.approximating(priced, 32)
     val known = rough.lines(JoinKind.Inner).find(_.operator.contains(Dummy)).get
-    assert(known.isFeasible(1e6, 1e6, 1e6, 1e6) && !known.isFeasible(1e6, 1e6, 3e9, 3e9))
-    val others = RoughCost.of(model(JoinSides.limits), 32)
-    def seconds(rough: RoughCost) = rough.seconds(JoinKind.Inner, 1e9, 1e9, 1e9, 1e9, 1e9, 1e9)
+    def allows(rows: Double) = known.right.allows(rows, rows, isCounted = false)
+    assert(allows(1e6) && !allows(3e9))
+    val others = RoughCost.approximating(model(JoinSides.limits), 32)
+    def seconds(rough: RoughCost) =
+      rough.seconds(JoinKind.Inner, 1e9, 1e9, false, 1e9, 1e9, false, 1e9, 1e9)
     assert(seconds(rough) < 0.7 * seconds(others))
   }
 }

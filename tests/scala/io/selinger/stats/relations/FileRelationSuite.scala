@@ -108,7 +108,7 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
     withFolder { folder =>
       val df = saved("parquet", folder)
       statistics(df)
-      assert(Decision.of(leaf(df)).isEmpty)
+      assert(Decision.recordedAt(leaf(df)).isEmpty)
     }
   }
 

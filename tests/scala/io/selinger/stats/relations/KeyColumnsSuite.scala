@@ -18,12 +18,12 @@ class KeyColumnsSuite extends AnyFunSuite with SharedSession {
 
   private def keys(text: String): Seq[String] = {
     val plan = optimized(text)
-    names(plan, KeyColumns.of(plan).keys)
+    names(plan, KeyColumns.compute(plan).keys)
   }
 
   private def mentioned(text: String): Seq[String] = {
     val plan = optimized(text)
-    names(plan, KeyColumns.of(plan).mentioned)
+    names(plan, KeyColumns.compute(plan).mentioned)
   }
 
   test("keys of joins and groups, computed ones too, and no other columns") {

@@ -126,7 +126,7 @@ final class CardinalityEstimator(
     val columns = list.flatMap { named =>
       val value = valueOf(named)
       val shown = input.column(value)
-      val width = ValueWidth.of(value, input.columns).filter(_ > 0)
+      val width = ValueWidth.bytes(value, input.columns).filter(_ > 0)
       val columns = shown.getOrElse(ColumnStatistics())
       val sized = columns.copy(averageBytes = columns.averageBytes.orElse(width))
       Option.when(sized != ColumnStatistics())(named.exprId -> sized)

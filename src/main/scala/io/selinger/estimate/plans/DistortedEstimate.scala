@@ -22,7 +22,7 @@ object DistortedEstimate {
   // Powers of ten.
   private val largest = 4.0
 
-  def of(leaf: LeafNode, estimate: PlanEstimate): PlanEstimate =
+  def distort(leaf: LeafNode, estimate: PlanEstimate): PlanEstimate =
     SelingerConf.DISTORTION.value match {
       case 0L => estimate
       case seed => distorted(estimate, s"$seed ${leaf.output.map(_.name).mkString(",")}", leaf)

@@ -42,7 +42,7 @@ object LeafStatistics {
       case Some(imported) => Some((relationEstimate(leaf, imported), Nil))
       case None => ofData(leaf, predicates)
     }
-    known.map { case (estimate, applied) => (DistortedEstimate.of(leaf, estimate), applied) }
+    known.map { case (estimate, applied) => (DistortedEstimate.distort(leaf, estimate), applied) }
   }
 
   private def ofData(

@@ -30,7 +30,7 @@ import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
 private[ordering] object AntiJoins {
 
   /** The very same plan where it has no such join. */
-  def of(plan: LogicalPlan): LogicalPlan =
+  def rewritten(plan: LogicalPlan): LogicalPlan =
     if (!plan.containsPattern(TreePattern.OUTER_JOIN) || !Mechanism.AntiJoins.isOn) plan
     else
       plan.transformUp {

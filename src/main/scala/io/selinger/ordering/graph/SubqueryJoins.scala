@@ -14,10 +14,10 @@ import org.apache.spark.sql.catalyst.trees.TreePattern
 private[selinger] object SubqueryJoins {
 
   /** The very same plan where that brings no join into a region of more than two relations. */
-  def of(plan: LogicalPlan): LogicalPlan = {
+  def rewritten(plan: LogicalPlan): LogicalPlan = {
     val hasSubqueries = Mechanism.SemiJoins.isOn &&
       plan.containsAnyPattern(TreePattern.IN_SUBQUERY, TreePattern.EXISTS_SUBQUERY)
-    val rewritten = AntiJoins.of(if (hasSubqueries) RewritePredicateSubquery(plan) else plan)
+    val rewritten = AntiJoins.rewritten(if (hasSubqueries) RewritePredicateSubquery(plan) else plan)
     def takePart = rewritten.exists { node =>
       JoinRegion.at(node).exists { region =>
         region.relations.size > 2 && region.written.joins.exists(_.joinType != Inner)

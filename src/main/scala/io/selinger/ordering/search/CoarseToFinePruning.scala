@@ -1,5 +1,7 @@
 package io.selinger.ordering.search
 
+import io.selinger.cost.JoinSide
+import io.selinger.estimate.PlanEstimate
 import io.selinger.ordering.ablation.Mechanism
 import io.selinger.ordering.graph.{BitSets, Connection, Hypergraph, JoinKind, RelationSet}
 import io.selinger.ordering.tree.RoughTrees
@@ -28,10 +30,11 @@ final class CoarseToFinePruning(
   private val rough = costs.rough
   private val sets = new BitSets
   // By number of the set: what its first pair leaves of the product, its rows, expected and at most,
-  // and the seconds of its cheapest tree.
+  // whether they were counted, and the seconds of its cheapest tree.
   private var shares = new Array[RoughTrees.Share](1024)
   private var rows = new Array[Double](1024)
   private var bounds = new Array[Double](1024)
+  private var counted = new Array[Boolean](1024)
   private var inside = new Array[Double](1024)
 
   // By pair, in the order in which they come, every set after all of its parts: numbers of its two
@@ -69,6 +72,7 @@ final class CoarseToFinePruning(
         shares = Arrays.copyOf(shares, both * 2)
         rows = Arrays.copyOf(rows, both * 2)
         bounds = Arrays.copyOf(bounds, both * 2)
+        counted = Arrays.copyOf(counted, both * 2)
         inside = Arrays.copyOf(inside, both * 2)
       }
       shares(both) = costs.between(RelationSet.ofBits(left), RelationSet.ofBits(right), how)
@@ -91,8 +95,7 @@ final class CoarseToFinePruning(
     Arrays.fill(inside, -1.0)
     (0 until graph.size).foreach { i =>
       val number = sets(1L << i)
-      rows(number) = costs.relation(i).estimate.rows.value
-      bounds(number) = costs.relation(i).estimate.upperBound
+      know(number, costs.relation(i).estimate)
       inside(number) = 0.0
     }
     var i = 0
@@ -102,18 +105,32 @@ final class CoarseToFinePruning(
         size(both, kind, l, r)
         inside(both) = Double.PositiveInfinity
       }
-      own(i) = rough.seconds(kind, rows(l), bounds(l), rows(r), bounds(r), rows(both), rows(both))
+      own(i) = rough.seconds(
+        kind,
+        rows(l),
+        bounds(l),
+        counted(l),
+        rows(r),
+        bounds(r),
+        counted(r),
+        rows(both),
+        rows(both)
+      )
       inside(both) = math.min(inside(both), inside(l) + inside(r) + own(i))
       i += 1
     }
   }
 
+  private def know(set: Int, estimate: PlanEstimate): Unit = {
+    rows(set) = estimate.rows.value
+    bounds(set) = estimate.upperBound
+    counted(set) = JoinSide.areCounted(estimate.rows)
+  }
+
   /** Rows of a set, as its first pair makes it. */
   private def size(both: Int, kind: JoinKind, left: Int, right: Int): Unit =
     costs.known(RelationSet.ofBits(sets.bits(both))) match {
-      case Some(estimate) =>
-        rows(both) = estimate.rows.value
-        bounds(both) = estimate.upperBound
+      case Some(estimate) => know(both, estimate)
       case None =>
         val share = shares(both)
         rows(both) = RoughTrees.expected(kind, rows(left), rows(right), share)

@@ -25,7 +25,12 @@ object IkkbzLinearization {
    * The `most` best orders of relations `0` to `size - 1`, each with another relation in front. What
    * `links` do not connect comes last.
    */
-  def of(size: Int, rows: Int => Double, links: Seq[Link], most: Int): Seq[IndexedSeq[Int]] = {
+  def linearOrders(
+      size: Int,
+      rows: Int => Double,
+      links: Seq[Link],
+      most: Int
+  ): Seq[IndexedSeq[Int]] = {
     val near = neighbours(size, spanning(size, links))
     (0 until size)
       .map { root =>

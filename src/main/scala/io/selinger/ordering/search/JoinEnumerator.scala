@@ -244,7 +244,7 @@ final class JoinEnumerator(
     math.pow(graph.size.toDouble, 3) / 6 * math.max(1.0, linkCount / (2.0 * graph.size))
 
   private def linearized: Seq[IndexedSeq[Int]] =
-    IkkbzLinearization.of(
+    IkkbzLinearization.linearOrders(
       graph.size,
       relations(_).estimate.rows.value,
       links,

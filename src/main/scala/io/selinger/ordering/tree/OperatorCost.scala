@@ -76,7 +76,7 @@ private[ordering] final class OperatorCost(
   ): JoinFacts = {
     val hasKeys = keys.types.nonEmpty
     val isNumber = keys.types.size == 1 && wholeNumbers(keys.types.head)
-    val keyBytes = RowSize.ofTypes(keys.types)
+    val keyBytes = RowSize.bytesOfTypes(keys.types)
     val broadcastBytes = left.broadcastBytes + right.broadcastBytes
     def side(tree: JoinTree, own: Partitioning) = UnplannedJoin.side(
       tree.estimate.rows.value,
@@ -183,7 +183,7 @@ private[ordering] final class OperatorCost(
   }
 
   /** Of rows of that width. */
-  def rough(rowBytes: Double): RoughCost = RoughCost.of(unplanned, rowBytes)
+  def rough(rowBytes: Double): RoughCost = RoughCost.approximating(unplanned, rowBytes)
 }
 
 private[ordering] object OperatorCost {

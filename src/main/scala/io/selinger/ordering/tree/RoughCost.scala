@@ -39,8 +39,10 @@ final class RoughCost(linesOf: JoinKind => Seq[RoughCost.Line], ofRow: Double) {
       kind: JoinKind,
       left: Double,
       leftUpperBound: Double,
+      leftIsCounted: Boolean,
       right: Double,
       rightUpperBound: Double,
+      rightIsCounted: Boolean,
       pairs: Double,
       rows: Double
   ): Double = {
@@ -50,7 +52,10 @@ final class RoughCost(linesOf: JoinKind => Seq[RoughCost.Line], ofRow: Double) {
     var i = 0
     while (i < lines.length) {
       val line = lines(i)
-      if (line.isFeasible(left, leftUpperBound, right, rightUpperBound)) {
+      if (
+        line.left.allows(left, leftUpperBound, leftIsCounted) &&
+        line.right.allows(right, rightUpperBound, rightIsCounted)
+      ) {
         best = math.min(best, line.seconds(left, right, morePairs))
       }
       i += 1
@@ -63,8 +68,7 @@ object RoughCost {
 
   /**
    * What an operator costs: at least, for each row of either side, and for each pair of rows beyond one
-   * for each row of the larger side; and the most rows, and the largest upper bounds, at which it is
-   * feasible.
+   * for each row of the larger side; and at which rows of each side it is feasible.
    */
   final class Line(
       val operator: Option[JoinOperator],
@@ -72,20 +76,9 @@ object RoughCost {
       ofLeft: Double,
       ofRight: Double,
       ofPair: Double,
-      mostLeft: Double,
-      mostLeftUpperBound: Double,
-      mostRight: Double,
-      mostRightUpperBound: Double
+      val left: Limit,
+      val right: Limit
   ) {
-
-    def isFeasible(
-        left: Double,
-        leftUpperBound: Double,
-        right: Double,
-        rightUpperBound: Double
-    ): Boolean =
-      left <= mostLeft && right <= mostRight && leftUpperBound <= mostLeftUpperBound &&
-        rightUpperBound <= mostRightUpperBound
 
     def seconds(left: Double, right: Double, morePairs: Double): Double =
       least + left * ofLeft + right * ofRight + morePairs * ofPair
@@ -94,14 +87,24 @@ object RoughCost {
   object Line {
 
     /** An operator that costs nothing. */
-    val free: Line = {
-      val any = Double.PositiveInfinity
-      new Line(None, 0.0, 0.0, 0.0, 0.0, any, any, any, any)
-    }
+    val free: Line = new Line(None, 0.0, 0.0, 0.0, 0.0, Limit.none, Limit.none)
+  }
+
+  /** The most rows of one side, also where they were counted, and the largest upper bound of them. */
+  final class Limit(mostRows: Double, mostCountedRows: Double, mostUpperBound: Double) {
+
+    def allows(rows: Double, upperBound: Double, isCounted: Boolean): Boolean =
+      rows <= (if (isCounted) mostCountedRows else mostRows) && upperBound <= mostUpperBound
+  }
+
+  object Limit {
+    private val any = Double.PositiveInfinity
+
+    val none: Limit = new Limit(any, any, any)
   }
 
   /** Of rows of that width: through what the operators of the model cost at a few numbers of rows. */
-  def of(model: JoinOperatorModel, rowBytes: Double): RoughCost = {
+  def approximating(model: JoinOperatorModel, rowBytes: Double): RoughCost = {
     val sampled = new Sampled(model, rowBytes)
     new RoughCost(sampled.lines, model.cost.output(manyRows, rowBytes) / manyRows)
   }
@@ -112,12 +115,12 @@ object RoughCost {
   /** A join of rows of that width by one whole number. */
   private[ordering] final class Sampled(model: JoinOperatorModel, rowBytes: Double) {
 
-    private val keyBytes = RowSize.ofTypes(Seq(LongType))
+    private val keyBytes = RowSize.bytesOfTypes(Seq(LongType))
 
-    private def side(rows: Double, upperBound: Double): JoinSide = UnplannedJoin.side(
+    def side(rows: Double, upperBound: Double, isCounted: Boolean): JoinSide = UnplannedJoin.side(
       rows,
       upperBound,
-      isCounted = false,
+      isCounted,
       rowBytes,
       keyBytes,
       isNumber = true,
@@ -126,26 +129,24 @@ object RoughCost {
       model.cost.slots
     )
 
-    def join(
-        kind: JoinKind,
-        left: Double,
-        leftUpperBound: Double,
-        right: Double,
-        rightUpperBound: Double,
-        pairs: Double
-    ): JoinFacts = new JoinFacts(
-      side(left, leftUpperBound),
-      side(right, rightUpperBound),
-      UnplannedJoin.builds(kind, hasKeys = true),
-      hasKeys = true,
-      pairs
-    )
+    def join(kind: JoinKind, left: JoinSide, right: JoinSide, pairs: Double): JoinFacts =
+      new JoinFacts(
+        left,
+        right,
+        UnplannedJoin.builds(kind, hasKeys = true),
+        hasKeys = true,
+        pairs
+      )
+
+    private val empty = side(0.0, 0.0, isCounted = false)
 
     /** Of all operators that this kind of join may run by. */
     def lines(kind: JoinKind): Seq[Line] =
-      model.all.filter(isFeasible(_, kind, 0.0, 0.0, 0.0, 0.0)).map { operator =>
-        def seconds(left: Double, right: Double, pairs: Double) =
-          model.seconds(operator, join(kind, left, left, right, right, pairs))
+      model.all.filter(isFeasible(_, kind, empty, empty)).map { operator =>
+        def seconds(left: Double, right: Double, pairs: Double) = {
+          def sure(rows: Double) = side(rows, rows, isCounted = false)
+          model.seconds(operator, join(kind, sure(left), sure(right), pairs))
+        }
         val least = seconds(0.0, 0.0, 0.0)
         def slope(more: Double) = (more - least) / manyRows
         new Line(
@@ -154,22 +155,23 @@ object RoughCost {
           slope(seconds(manyRows, 0.0, 0.0)),
           slope(seconds(0.0, manyRows, 0.0)),
           slope(seconds(0.0, 0.0, manyRows)),
-          most(isFeasible(operator, kind, _, 0.0, 0.0, 0.0)),
-          most(isFeasible(operator, kind, 0.0, _, 0.0, 0.0)),
-          most(isFeasible(operator, kind, 0.0, 0.0, _, 0.0)),
-          most(isFeasible(operator, kind, 0.0, 0.0, 0.0, _))
+          limit(isFeasible(operator, kind, _, empty)),
+          limit(isFeasible(operator, kind, empty, _))
         )
       }
+
+    private def limit(isFeasible: JoinSide => Boolean): Limit = new Limit(
+      most(rows => isFeasible(side(rows, 0.0, isCounted = false))),
+      most(rows => isFeasible(side(rows, 0.0, isCounted = true))),
+      most(upperBound => isFeasible(side(0.0, upperBound, isCounted = false)))
+    )
 
     private def isFeasible(
         operator: JoinOperator,
         kind: JoinKind,
-        left: Double,
-        leftUpperBound: Double,
-        right: Double,
-        rightUpperBound: Double
-    ): Boolean =
-      model.isFeasible(operator, join(kind, left, leftUpperBound, right, rightUpperBound, 0.0))
+        left: JoinSide,
+        right: JoinSide
+    ): Boolean = model.isFeasible(operator, join(kind, left, right, 0.0))
   }
 
   /**

@@ -1,6 +1,7 @@
 package io.selinger.ordering.tree
 
 import io.selinger.core.{Origin, Quantity}
+import io.selinger.cost.JoinSide
 import io.selinger.estimate.PlanEstimate
 import io.selinger.ordering.graph.{Connection, Hypergraph, JoinKind, RelationSet}
 
@@ -93,8 +94,17 @@ final class RoughTrees(
       case JoinKind.Semi | JoinKind.Anti | JoinKind.Existence => left.rowBytes
       case _ => left.rowBytes + right.rowBytes
     }
-    val own =
-      rough.seconds(how.kind, l, left.estimate.upperBound, r, right.estimate.upperBound, rows, rows)
+    val own = rough.seconds(
+      how.kind,
+      l,
+      left.estimate.upperBound,
+      JoinSide.areCounted(left.estimate.rows),
+      r,
+      right.estimate.upperBound,
+      JoinSide.areCounted(right.estimate.rows),
+      rows,
+      rows
+    )
     JoinTree.Joined(
       left,
       right,

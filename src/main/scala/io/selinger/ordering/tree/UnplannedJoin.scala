@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.BooleanType
  *   - the widths of values count as known, and several short keys are not packed into one long.
  *
  * A rough cost, see [[RoughCost]], knows still less: all rows have one width and one whole number as
- * key, none are counted, none come partitioned, and nothing else is broadcast.
+ * key, none come partitioned, and nothing else is broadcast.
  */
 private[ordering] object UnplannedJoin {
 

@@ -7,7 +7,7 @@ import scala.collection.mutable
 private[stats] object ColumnIds {
 
   /** Columns that expressions name. */
-  def of(expressions: IterableOnce[Expression]): Set[ExprId] = {
+  def named(expressions: IterableOnce[Expression]): Set[ExprId] = {
     val found = mutable.HashSet.empty[ExprId]
     def add(expression: Expression): Unit = expression match {
       case column: Attribute => found += column.exprId

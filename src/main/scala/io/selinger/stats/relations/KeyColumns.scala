@@ -29,8 +29,6 @@ object KeyColumns extends PlanFact[KeyColumnIds] {
   /** All columns of the plan that is being planned whose number of values says something. */
   def mentioned: Set[ExprId] = current.mentioned
 
-  private[stats] def of(root: LogicalPlan): KeyColumnIds = compute(root)
-
   override private[selinger] def compute(root: LogicalPlan): KeyColumnIds = {
     val plans = everything(root)
     val keys = plans.flatMap {
@@ -47,10 +45,10 @@ object KeyColumns extends PlanFact[KeyColumnIds] {
       case _ => Nil
     }
     val computed = plans.flatMap(computedFrom).groupMapReduce(_._1)(_._2)(_ ++ _)
-    val ofKeys = ColumnIds.of(keys)
+    val ofKeys = ColumnIds.named(keys)
     KeyColumnIds(
       ColumnIds.withSources(ofKeys, computed),
-      ColumnIds.withSources(ofKeys ++ ColumnIds.of(others), computed)
+      ColumnIds.withSources(ofKeys ++ ColumnIds.named(others), computed)
     )
   }
 
@@ -77,11 +75,11 @@ object KeyColumns extends PlanFact[KeyColumnIds] {
       }
     case expand: Expand =>
       expand.output.zipWithIndex.map { case (column, i) =>
-        column.exprId -> expand.projections.flatMap(list => ColumnIds.of(Seq(list(i)))).toSet
+        column.exprId -> expand.projections.flatMap(list => ColumnIds.named(Seq(list(i)))).toSet
       }
     case other =>
       other.expressions.flatMap(_.collect { case alias @ Alias(child, _) =>
-        alias.exprId -> ColumnIds.of(Seq(child))
+        alias.exprId -> ColumnIds.named(Seq(child))
       })
   }
 

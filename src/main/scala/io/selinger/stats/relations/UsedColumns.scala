@@ -50,7 +50,7 @@ object UsedColumns extends PlanFact[Set[ExprId]] {
   private def keyOf(roots: Seq[Path]): String = roots.map(_.toString).sorted.mkString("\n")
 
   /** Those that queries have used of a relation, by lower-case name. */
-  def of(roots: Seq[Path]): Set[String] =
+  def namesIn(roots: Seq[Path]): Set[String] =
     Option(seen.getIfPresent(keyOf(roots))).getOrElse(Set.empty[String])
 
   /** Forgets what queries have used. */
@@ -69,9 +69,9 @@ object UsedColumns extends PlanFact[Set[ExprId]] {
       .collect { case project @ (_: Project | _: Aggregate | _: Window) => project.expressions }
       .flatten
       .flatMap(_.collect { case alias @ Alias(child, _) =>
-        alias.exprId -> ColumnIds.of(Seq(child))
+        alias.exprId -> ColumnIds.named(Seq(child))
       })
       .toMap
-    ColumnIds.withSources(ColumnIds.of(deciding), renamed)
+    ColumnIds.withSources(ColumnIds.named(deciding), renamed)
   }
 }

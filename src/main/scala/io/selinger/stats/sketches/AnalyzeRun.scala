@@ -143,7 +143,7 @@ private[selinger] object AnalyzeRun {
       target: Target,
       requested: Option[Seq[String]]
   ): (Seq[StructField], String, Seq[String]) = {
-    val used = UsedColumns.of(target.roots)
+    val used = UsedColumns.namesIn(target.roots)
     val (names, from) = requested match {
       case Some(names) => (Some(known(target, names)), "given")
       case None if used.nonEmpty => (Some(used), "used")

@@ -157,7 +157,7 @@ class Spark:
             rows = [tuple(row) for row in frame.collect()]
             return self._answered(frame, rows)
         except Exception as error:  # noqa: BLE001 - any error is an answer
-            return Outcome(None, *_condition(error))
+            return Outcome(None, *condition_of(error))
         finally:
             timer.cancel()
 
@@ -186,14 +186,31 @@ def _plan(text: str) -> str:
     return _NOISE.sub("", normalised(text))
 
 
-def _condition(error: Exception) -> tuple[str, str]:
-    """Name an error as Spark does, or by the class of its first cause."""
+def condition_of(error: Exception) -> tuple[str, str]:
+    """Name an error as Spark does, or by the class of its first cause.
+
+    Examples
+    --------
+    >>> condition_of(ValueError(": a.SparkException: [DIVIDE_BY_ZERO] x"))[0]
+    'DIVIDE_BY_ZERO'
+    """
     condition = getattr(error, "getCondition", lambda: None)()
     text = str(error).partition("\n\nJVM stacktrace")[0]
     if condition:
         return str(condition), text
-    java = re.findall(r"(?:Caused by: |^: )([\w.$]+(?:Exception|Error)\b)", str(error), re.M)
-    return (java[-1] if java else type(error).__name__), text[:2000]
+    causes = _CAUSE.findall(str(error))
+    # A thread that builds a broadcast side wraps the error, which PySpark does not look into.
+    named = [condition for _, condition in causes if condition]
+    if named:
+        return named[-1], text[:2000]
+    return (causes[-1][0] if causes else type(error).__name__), text[:2000]
+
+
+_CAUSE = re.compile(
+    r"(?:Caused by: |^: )(?:[\w.$]+Exception: )*([\w.$]+(?:Exception|Error)\b)"
+    r"(?:: \[([A-Z_][\w.]+)\])?",
+    re.M,
+)
 
 
 class Duck:

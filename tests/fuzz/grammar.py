@@ -111,7 +111,7 @@ class Grammar:
 
     def __init__(self, rng: Random, tables: Sequence[data.Table]) -> None:
         self.rng = rng
-        self.risky = rng.random() < 0.3
+        self.risky = rng.random() < 0.4
         self.aliases = 0
         self.names = 0
         self.tables = [self._known_table(table) for table in tables]

@@ -56,7 +56,7 @@ class Space:
         """Draw what both sides of a comparison share: it may change the answer, or the plan."""
         conf = {
             "spark.sql.adaptive.enabled": _flag(rng, 0.5),
-            "spark.sql.ansi.enabled": _flag(rng, 0.5),
+            "spark.sql.ansi.enabled": _flag(rng, 0.65),
             "spark.sql.shuffle.partitions": rng.choice(["1", "2", "2", "3"]),
             "spark.sql.files.minPartitionNum": rng.choice(["1", "1", "2"]),
             "spark.sql.sources.fileCompressionFactor": rng.choice(["1", "1000000", "1000000"]),

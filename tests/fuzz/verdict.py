@@ -42,6 +42,8 @@ ROW_ERRORS = frozenset(
         "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION",
         "REMAINDER_BY_ZERO",
         "SCALAR_SUBQUERY_TOO_MANY_ROWS",
+        # Two stages failed before the first error was seen.
+        "STAGE_MATERIALIZATION_MULTIPLE_FAILURES",
     }
 )
 

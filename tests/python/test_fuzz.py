@@ -20,7 +20,7 @@ import pytest
 
 from tests.fuzz import campaign, kept, options, verdict
 from tests.fuzz.data import Column, Table, random_tables
-from tests.fuzz.engines import Duck, Outcome, Spark, open_spark
+from tests.fuzz.engines import Duck, Outcome, Spark, condition_of, open_spark
 from tests.fuzz.grammar import Grammar
 from tests.fuzz.shrink import Failure, fewest, shrink
 from tests.fuzz.sqltypes import BOOLEAN, DOUBLE, INT, STRING, decimal
@@ -215,6 +215,20 @@ def test_judges_errors() -> None:
     assert of(zero, Outcome(None, "INTERNAL_ERROR")) == verdict.OTHER_ERROR
     assert of(zero, Outcome([])) == verdict.PASSES
     assert of(Outcome([]), zero) == verdict.FAILS
+
+
+@pytest.mark.parametrize(
+    ("message", "condition"),
+    [
+        # As PySpark gives what the thread of a broadcast raised.
+        (": java.util.ExecutionException: a.SparkException: [DIVIDE_BY_ZERO] by", "DIVIDE_BY_ZERO"),
+        (": a.OuterException: x\nCaused by: a.InnerError: [CAST_OVERFLOW] y", "CAST_OVERFLOW"),
+        (": a.OuterException: x\nCaused by: a.InnerError: y", "a.InnerError"),
+        ("something else", "ValueError"),
+    ],
+)
+def test_errors_are_named_by_their_cause(message: str, condition: str) -> None:
+    assert condition_of(ValueError(message))[0] == condition
 
 
 # ---- cases ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from selinger._render import escape, html_table, quantity, text_table
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Decision", "Explanation", "Number", "explain"]
 
 _FORMAT = "spark.selinger.explain.format"
+# `sys.stdout` is one for all threads.
+_explaining = RLock()
 _SECTION = re.compile(
     r"^== Extended Information \(Selinger\) ==[ \t]*\n(?P<body>.*?)(?=^== |\Z)", re.M | re.S
 )
@@ -131,7 +134,8 @@ def explain(df: DataFrame) -> Explanation:
     decisions are those taken before running.
 
     Spark prints an explanation and has no method that returns it: ``sys.stdout`` is replaced
-    for that moment, so what other threads print then is lost.
+    for that moment, so what other threads print then is lost. Several threads may explain at the
+    same time: they wait for each other.
 
     Parameters
     ----------
@@ -159,7 +163,8 @@ def explain(df: DataFrame) -> Explanation:
     """
     spark = df.sparkSession
     try:
-        with overridden(spark, {_FORMAT: "json"}):
+        # Two threads would also put back each other's format.
+        with _explaining, overridden(spark, {_FORMAT: "json"}):
             text = printed_plan(df)
     except Exception:
         # A provider that is named but not loaded makes Spark's own explain fail.
@@ -174,7 +179,7 @@ def explain(df: DataFrame) -> Explanation:
 def printed_plan(df: DataFrame) -> str:
     """Catch what ``df.explain()`` prints."""
     printed = io.StringIO()
-    with redirect_stdout(printed):
+    with _explaining, redirect_stdout(printed):
         df.explain()
     return printed.getvalue()
 

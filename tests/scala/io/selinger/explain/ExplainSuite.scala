@@ -12,6 +12,7 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.ui.{
   SparkListenerSQLAdaptiveExecutionUpdate,
@@ -66,6 +67,19 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
   private def normalised(text: String): String = {
     val fixed = varying.foldLeft(text) { case (t, (found, put)) => t.replaceAll(found, put) }
     fixed.replace(BuildInfo.version, "VERSION") + "\n"
+  }
+
+  test("the settings of the plan's session count, whichever session is active") {
+    val other = spark.newSession()
+    val df = spark.sql("SELECT a.id FROM range(9) a JOIN range(8) b ON a.id = b.id")
+    withConf(json) {
+      assert(df.count() == 8)
+      SparkSession.setActiveSession(other)
+      assert(section(df).startsWith("{"))
+      val others = other.sql("SELECT id FROM range(3)")
+      SparkSession.setActiveSession(spark)
+      assert(section(others).startsWith("mode on"))
+    }
   }
 
   private def compare(file: String, text: String): Unit = {

@@ -3,6 +3,7 @@ package io.selinger.explain
 import io.selinger.conf.SelingerConf
 import org.apache.spark.sql.ExtendedExplainGenerator
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.internal.SQLConf
 import scala.util.control.NonFatal
 
 /**
@@ -14,13 +15,16 @@ class SelingerExplain extends ExtendedExplainGenerator {
   override def title: String = "Selinger"
 
   override def generateExtendedInfo(plan: SparkPlan): String =
-    try {
-      val decisions = PlanDecisions.shown(plan)
-      SelingerConf.EXPLAIN_FORMAT.value match {
-        case "json" => ExplainJson.render(decisions)
-        case _ => ExplainText.render(decisions)
+    try
+      // By the settings of the plan's own session: while a plan is explained another may be active.
+      SQLConf.withExistingConf(plan.conf) {
+        val decisions = PlanDecisions.shown(plan)
+        SelingerConf.EXPLAIN_FORMAT.value match {
+          case "json" => ExplainJson.render(decisions)
+          case _ => ExplainText.render(decisions)
+        }
       }
-    } catch {
+    catch {
       // Spark would lose the whole explain, or the query's page in the UI.
       case error @ (NonFatal(_) | _: LinkageError) => s"The explanation failed: $error"
     }

@@ -99,7 +99,7 @@ _SPARK: Mapping[str, tuple[str, ...]] = {
     "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": ("0",),
     "spark.sql.shuffle.partitions": ("1", "3"),
     "spark.sql.adaptive.coalescePartitions.enabled": ("false",),
-    "spark.sql.files.maxPartitionBytes": ("200", "2000"),
+    "spark.sql.files.maxPartitionBytes": ("1000", "5000"),
 }
 
 

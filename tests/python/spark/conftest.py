@@ -26,6 +26,8 @@ def spark() -> Iterator[SparkSession]:
     builder = builder.remote("local[2]") if CONNECT else builder.master("local[2]")
     conf = {
         "spark.driver.memory": "2g",
+        # Each sort and hash table takes a page: of the usual 64 MiB the heap would soon be full.
+        "spark.buffer.pageSize": "1m",
         "spark.log.level": "ERROR",
         "spark.selinger.failOnError": "true",
         # Small joins cost about the same whatever runs them.

@@ -227,10 +227,8 @@ def step_cases(tables: Tables, rows: int, columns: int) -> list[Case]:
 def summarise(rows: list[Row], cases: list[Measured]) -> Row:
     """Sum the regrets up, fit the constants, and compare our equations with the model."""
     found = joincost.calibrate(cases)
-    fitted = {
-        name: one["code"] if one["fitted"] is None else one["fitted"]
-        for name, one in found["constants"].items()
-    }
+    # As the lines for JoinCost have them: what came out as nothing stays as it is in the code.
+    fitted = {name: one["fitted"] or one["code"] for name, one in found["constants"].items()}
     fitted |= found["fit"]["not_in_the_model"]
     by_name = {case.name: case for case in cases}
     picked = sum(row["measured_s"][row["pick"]] for row in rows)

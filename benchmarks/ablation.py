@@ -9,7 +9,7 @@ TPC-DS, planned from statistics at scale factors 10 and 1000 without data, give 
 tell which queries get another plan: only these need be run to see what a mechanism does to them.
 
 Costs are those of the whole model, whatever was left out to find an order. Planning times are the
-processor times of the rule that orders joins, the least of several plannings of a query.
+processor times of the rule that orders joins, the least of several; no search is cut short.
 """
 
 import math
@@ -20,37 +20,40 @@ from typing import Any
 from benchmarks import commands
 from benchmarks.datasets.queries import load_queries
 from benchmarks.reporting.figures import geometric_mean, percentile
-from benchmarks.reporting.table import render
+from benchmarks.reporting.table import number, render
 from benchmarks.scale import STATISTICS
 from benchmarks.sessions.local import submit
 
 MAIN = "io.selinger.bench.AblationBench"
-SHAPES = "chain,cycle,star,clique,snowflake,tree,shared"
-TIMED = (20, 100)
+NOISE = "nothing (noise)"
+"""With everything, a second time: what differs is noise."""
+SHAPES = ["chain", "cycle", "star", "clique", "snowflake", "tree", "shared"]
+TIMED = (14, 18, 20, 100)
 """Relations at which planning times are given."""
 
 CONF = {
     "spark.sql.extensions": "io.selinger.bench.PlanRecorder,io.selinger.SelingerExtension",
     "spark.ui.enabled": "false",
     "spark.selinger.failOnError": "true",
+    "spark.selinger.planning.budgetMs": "60000",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.maxPlanStringLength": "100000000",
     "spark.sql.debug.maxToStringFields": "10000",
     "spark.sql.session.timeZone": "UTC",
 }
-CLUSTER = {
-    "spark.selinger.cluster.cores": "1000",
-    "spark.selinger.cluster.executors": "125",
-    "spark.selinger.cluster.executorMemoryBytes": "32g",
-    "spark.selinger.cluster.driverMemoryBytes": "16g",
-    "spark.sql.shuffle.partitions": "2000",
+SCALES = {
+    factor: {
+        "spark.selinger.cluster.cores": str(8 * executors),
+        "spark.selinger.cluster.executors": str(executors),
+        "spark.selinger.cluster.executorMemoryBytes": "32g",
+        "spark.selinger.cluster.driverMemoryBytes": "16g",
+        "spark.sql.shuffle.partitions": str(16 * executors),
+    }
+    for factor, executors in ((10, 1), (1000, 125))
 }
-SCALES = {10: {"spark.sql.shuffle.partitions": "16"}, 1000: CLUSTER}
 """Scale factors of TPC-DS, and the cluster for which each is planned."""
 
-FACTS = [
-    f"{channel}_{kind}" for channel in ("catalog", "store", "web") for kind in ("sales", "returns")
-]
+FACTS = [f"{seller}_{k}" for seller in ("catalog", "store", "web") for k in ("sales", "returns")]
 
 # Rows at scale factors 1, 100 and 10,000 of what grows otherwise: TPC-DS 3.2.0, table 3-2.
 _ROWS = {
@@ -86,6 +89,7 @@ def compare(rows: Iterable[Row]) -> list[Row]:
     """
     Sum each mechanism up: ``ratio`` is the mean of the costs without it over those with it.
 
+    Queries that cost nothing, with it or without, have no ratio and are counted in ``free``.
     ``ms_<relations>`` has median, 95th percentile and maximum of the planning times without it over
     the same with it; ``plans`` has the queries that get another plan, by set of queries.
 
@@ -111,19 +115,20 @@ def compare(rows: Iterable[Row]) -> list[Row]:
         ratios = {
             key: row["cost"] / full[key]["cost"]
             for key, row in found.items()
-            if full[key]["cost"] > 0
+            if row["cost"] > 0 and full[key]["cost"] > 0
         }
         sets = dict.fromkeys(key[0] for key in found)
-        worst = max(ratios, key=ratios.__getitem__)
         result: Row = {
             "name": name,
-            "ratio": mean(ratios.values()),
-            "worst": [round(ratios[worst], 4), ", ".join(worst)],
-            "cost": {s: mean(r for key, r in ratios.items() if key[0] == s) for s in sets},
+            "ratio": geometric_mean(list(ratios.values())),
+            "free": len(found) - len(ratios),
+            "cost": {
+                s: geometric_mean([r for key, r in ratios.items() if key[0] == s]) for s in sets
+            },
+            "queries": {", ".join(key): ratio for key, ratio in ratios.items()},
             "plans": {
-                s: sorted(key[1] for key, row in found.items() if key[0] == s and row["changed"])
+                s: sorted(key[1] for key in found if key[0] == s and found[key].get("changed"))
                 for s in sets
-                if any(key[0] == s and "changed" in row for key, row in found.items())
             },
         }
         for n in TIMED:
@@ -133,54 +138,51 @@ def compare(rows: Iterable[Row]) -> list[Row]:
     return made
 
 
-def mean(ratios: Iterable[float]) -> float:
-    """Give the geometric mean, 1 of nothing."""
-    return round(geometric_mean(list(ratios)) or 1.0, 4)
+def extremes(ratios: dict[str, float | None]) -> list[str]:
+    """Name the smallest and the largest ratio."""
+    known = sorted((ratio, name) for name, ratio in ratios.items() if ratio is not None)
+    return [f"{r:.3f} {name}" for r, name in (known[0], known[-1])] if known else ["-", "-"]
 
 
 def table(rows: Sequence[Row]) -> str:
-    lines = []
+    lines, plans = [], []
     for row in rows:
         times = ["/".join(f"{ratio:.2f}" for ratio in row[f"ms_{n}"]) for n in TIMED]
-        plans = ", ".join(f"{name}: {len(found)}" for name, found in row["plans"].items())
-        lines.append([row["name"], f"{row['ratio']:.3f}", f"{row['worst'][0]:.2f}", *times, plans])
-    times = [f"ms at {n} (median/95 %/max)" for n in TIMED]
-    return render(["without", "cost", "worst", *times, "other orders"], lines, left=(0, 5))
+        ends = [*extremes(row["cost"]), *extremes(row["queries"])]
+        lines.append([row["name"], number(row["ratio"], 3), *ends, str(row["free"]), *times])
+        named = [f"{name}: {', '.join(found)}" for name, found in row["plans"].items() if found]
+        plans += [f"  {row['name']}: {'; '.join(named)}"] if named else []
+    header = ["without", "cost", "least set", "largest set", "best query", "worst query", "no cost"]
+    header += [f"ms at {n} (median/95 %/max)" for n in TIMED]
+    return "\n".join([render(header, lines, left=(0, 2, 3, 4, 5)), "", "Other orders:", *plans])
 
 
 def main(arguments: list[str] | None = None) -> int:
     made = commands.parser("ablation", __doc__, publishes=False)
     add = made.add_argument
-    add("--mechanisms", default="", help="those to leave out, parted by commas; default: each")
-    add("--sizes", default="8,14,20,40,100", help="relations of generated joins; empty: none")
-    add("--shapes", default=SHAPES, help="forms of generated joins")
+    add("--mechanisms", nargs="*", default=[], help="those to leave out, default: each")
+    add("--sizes", nargs="*", type=int, default=[8, 14, 20, 40, 100], help="of generated joins")
+    add("--shapes", nargs="*", choices=SHAPES, default=SHAPES, help="forms of generated joins")
     add("--seeds", type=int, default=2, help="queries of each form and size, twice: mixed or not")
     add("--plannings", type=int, default=2, help="of each, of which the quickest counts")
     add("--warmups", type=int, default=1, help="rounds before anything is measured")
-    add("--scales", default="10,1000", help="scale factors of TPC-DS; empty: none")
+    add("--scales", nargs="*", type=int, choices=SCALES, default=list(SCALES), help="of TPC-DS")
     add("--memory", default="3g", help="heap of the session")
     options = commands.parse(made, arguments)
-    request = {
-        "mechanisms": [name for name in options.mechanisms.split(",") if name],
-        "shapes": options.shapes.split(","),
-        "sizes": [int(size) for size in options.sizes.split(",") if size],
-        "seeds": options.seeds,
-        "plannings": options.plannings,
-        "warmups": options.warmups,
-    }
+    names = ("mechanisms", "shapes", "sizes", "seeds", "plannings", "warmups")
+    request = {name: getattr(options, name) for name in names}
     queries = [{"name": q.name, "text": q.spark} for q in load_queries("tpcds").values()]
     scales = [
         {"name": f"TPC-DS {factor}", "growth": growth(factor), "conf": SCALES[factor]}
-        for factor in map(int, filter(None, options.scales.split(",")))
+        for factor in options.scales
     ]
     statistics = STATISTICS.read_text(encoding="utf-8")
     asked = {**request, "queries": queries, "scales": scales, "statistics": statistics}
     found = submit(MAIN, asked, options.memory, CONF)
     rows = compare(found)
-    config = {**request, "scales": options.scales}
-    summary = {"mechanisms": len(rows), "planned": len(found)}
+    summary = {"mechanisms": len({row["name"] for row in rows} - {NOISE}), "planned": len(found)}
     print(table(rows))
-    commands.finish("ablation", options, rows, summary, config)
+    commands.finish("ablation", options, rows, summary, {**request, "scales": options.scales})
     return 0
 
 

@@ -58,7 +58,8 @@ TUNED = {
 }
 """What a user can set by hand in Spark 4.3 and has little to lose by."""
 
-NAMES = ("stock", "analyzed", "tuned", "selinger")
+STOCK = {"stock": {}, "analyzed": ANALYZED, "tuned": TUNED}
+NAMES = (*STOCK, "selinger", "selinger:ordering.without=ikkbz")
 
 
 @dataclass(frozen=True)
@@ -85,13 +86,12 @@ class Profile:
 
 
 def make_profile(name: str, memory: str = "8g", cores: int = 2) -> Profile:
+    """Give a profile by its name; after ``selinger:`` comes one of its settings: ``key=value``."""
     conf = {"spark.master": f"local[{cores}]", "spark.driver.memory": memory, **COMMON}
-    if name == "stock":
-        return Profile(name, conf)
-    if name == "analyzed":
-        return Profile(name, {**conf, **ANALYZED}, analyzed=True)
-    if name == "tuned":
-        return Profile(name, {**conf, **TUNED}, analyzed=True)
-    if name == "selinger":
-        return Profile(name, {**spark_conf(conf), "spark.selinger.explain.format": "json"})
+    if name.startswith("selinger"):
+        key, _, value = name.removeprefix("selinger").removeprefix(":").partition("=")
+        own = {f"spark.selinger.{key}": value} if key else {}
+        return Profile(name, {**spark_conf(conf), "spark.selinger.explain.format": "json", **own})
+    if name in STOCK:
+        return Profile(name, {**conf, **STOCK[name]}, analyzed=name != "stock")
     raise ValueError(f"no profile {name!r}: choose from {', '.join(NAMES)}")

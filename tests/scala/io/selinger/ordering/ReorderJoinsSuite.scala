@@ -477,6 +477,15 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
       |JOIN stock ON item = s_item JOIN days ON day = d_day WHERE d_number = 7""".stripMargin
   )
 
+  declines(
+    "where an empty relation may hide the errors of another, without adaptive execution",
+    Reason.MayRaise,
+    SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "false"
+  )(
+    """SELECT count(*) FROM (SELECT item, day FROM sales WHERE 10 DIV sale > 1)
+      |JOIN stock ON item = s_item JOIN days ON day = d_day WHERE d_number = 7""".stripMargin
+  )
+
   test("off returns the very same plan") {
     withTables { _ =>
       val plan = withConf(SelingerConf.MODE.key -> "off")(optimized(spark.sql(text)))

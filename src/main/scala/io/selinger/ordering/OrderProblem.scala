@@ -37,7 +37,7 @@ private[selinger] final case class OrderProblem(
 
 private[selinger] object OrderProblem {
 
-  // Shares of the margin, set by hand: estimates lose some precision with every join (Leis et al.,
+  // Shares of the margin: estimates lose some precision with every join (Leis et al.,
   // How Good Are Query Optimizers, Really?, VLDB 2015), and a change that saves 90 % is always worth it.
   private val doubtPerJoin = 0.02
   private val mostMargin = 0.9
@@ -46,6 +46,11 @@ private[selinger] object OrderProblem {
     Precondition(Reason.StreamingPlan)(!_.root.isStreaming),
     Precondition(Reason.SparkReorders)(_ => !SQLConf.get.joinReorderEnabled),
     Precondition(Reason.MayRaise)(!_.relations.exists(RaisedErrors.areLate)),
+    // Which relations are read once another has turned out empty is a matter of their order; adaptive
+    // execution leaves it to luck even for the written one.
+    Precondition(Reason.MayRaise)(region =>
+      SQLConf.get.adaptiveExecutionEnabled || !region.relations.exists(RaisedErrors.mayRaise)
+    ),
     // Spark tells products that the query asks for from those that it is to refuse by their type.
     Precondition(Reason.CrossProduct)(region => !isForbidden(region.root))
   )

@@ -199,17 +199,20 @@ private[ordering] final class QueryOrders(session: SparkSession, sharingMs: Doub
 
 private[ordering] object QueryOrders {
 
-  // ms that searches have in any case, for one region and for all of a query: set by hand.
+  // ms that searches have in any case, for one region and for all of a query: several times what
+  // `make bench-planning` shows for the most costly forms, for machines that are slower or busy.
   private val leastSearchMs = 100.0
   private val leastSearchesMs = 1000.0
 
   /** The same to compare orders of all regions together: what they share are scans and shuffles. */
   val leastSharingMs = 300.0
 
-  // Of the margin, set by hand: what an order must save that is no worse at the upper bounds of rows.
+  // Of the margin, what an order must save that is no worse at the upper bounds of rows; the row
+  // robustGain of `python -m benchmarks.ablation` shows what comes of it.
   private val robustShare = 0.25
 
-  // Of the least gain of one order, set by hand: what orders chosen together must save of the whole.
+  // Of the least gain of one order, what orders chosen together must save of the whole; the row
+  // sharedOrders of `python -m benchmarks.ablation` shows what comes of it.
   private val sharedGainShare = 0.5
 
   /** A region as it is now, and the order that it is in. */

@@ -63,6 +63,26 @@ class MechanismSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("each mechanism is asked for where the ordering is, by its switch") {
+    val ordering = Paths.get(
+      System.getProperty("selinger.root"),
+      Seq("src", "main", "scala", "io", "selinger", "ordering"): _*
+    )
+    val paths = Files.walk(ordering)
+    val sources =
+      try
+        paths.iterator.asScala
+          .filter(path => path.toString.endsWith(".scala") && !path.toString.contains("ablation"))
+          .map(Files.readString(_))
+          .toSeq
+      finally paths.close()
+    val unread = Mechanism.all.filterNot { mechanism =>
+      val name = s"Mechanism.${mechanism.toString}.isOn"
+      sources.exists(_.contains(name))
+    }
+    assert(sources.size > 20 && unread.isEmpty)
+  }
+
   Mechanism.all.foreach { mechanism =>
     test(s"without ${mechanism.name}: the same answers where the plan is another one") {
       Tables.register(spark)

@@ -152,7 +152,7 @@ class JoinEnumeratorSuite extends AnyFunSuite {
   }
 
   private def rough(graph: Hypergraph, costs: Costs) =
-    new RoughTrees((0 until graph.size).map(costs.relation), graph, costs, inFull = false)
+    new RoughTrees((0 until graph.size).map(costs.relation), graph, costs)
 
   /** Whether each pair is in some tree of all relations that has none but these. */
   private def areInTrees(pairs: IndexedSeq[CsgCmpPairs.Pair], graph: Hypergraph): Boolean = {
@@ -186,33 +186,13 @@ class JoinEnumeratorSuite extends AnyFunSuite {
       found.size.toDouble / all.size
     }
     assert(shares.max < 1.0 && shares.sum > 60 * 0.1)
-  }
-
-  test("where nothing costs anything a few orders of each set remain, and none where it is late") {
     val graph = JoinGraphs.clique(9).shape
-    val free = new Costs(1) {
-      override def rough: RoughCost = new RoughCost(_ => Seq(RoughCost.Line.free), ofRow = 0)
-    }
-    val trees = rough(graph, free)
-    def found(wanted: Int, expired: () => Boolean = () => false) =
-      new CoarseToFinePruning(graph, trees, 10000, wanted, expired).result()
-    val pairs = found(wanted = 2100)
-    assert(pairs.size > 50 && pairs.size <= 2100 && areInTrees(pairs, graph))
-    assert(found(wanted = 10).isEmpty && found(2100, () => true).isEmpty)
-    assert(new CoarseToFinePruning(graph, trees, 1000, 2100, () => false).result().isEmpty)
-  }
-
-  test("what one round of the promising pairs has estimated corrects the next one") {
-    val graph = JoinGraphs.clique(9).shape
-    val costs = (1 to 20).map { seed =>
-      def found(costs: Costs) = enumerator(graph, costs, maxPairs = 300).best().get.tree.seconds
-      val corrected = new Costs(seed.toLong) {
-        override def known(set: RelationSet) = Some(estimate(rowsOf(set))).filter(_ => joins > 0)
-      }
-      (found(new Costs(seed.toLong)), found(corrected), optimum(graph, new Costs(seed.toLong)))
-    }
-    assert(costs.forall { case (_, corrected, least) => corrected <= 1.05 * least })
-    assert(costs.exists { case (alone, corrected, _) => alone > 1.05 * corrected })
+    def found(most: Long, wanted: Int, expired: () => Boolean = () => false) =
+      new CoarseToFinePruning(graph, rough(graph, new Costs(1)), most, wanted, expired).result()
+    assert(found(10000, 2100).nonEmpty)
+    // Too many to list, or to keep, or too late.
+    assert(found(1000, 2100).isEmpty && found(10000, 0).isEmpty)
+    assert(found(10000, 2100, () => true).isEmpty)
   }
 
   test("relations that are to come later stand right above the join that they came before") {
@@ -241,14 +221,13 @@ class JoinEnumeratorSuite extends AnyFunSuite {
     assert(new Postponement(graph, chain, graph.all).orders(tree).isEmpty)
   }
 
-  test("beyond the budget the pairs that look cheap are searched, if they can be listed") {
-    val methods = (1 to 20).map { seed =>
+  test("beyond the limit of pairs a tree of all relations is found, and the result says so") {
+    (1 to 20).foreach { seed =>
       val graph = JoinGraphs.random(12, new Random(seed)).shape
       val found = enumerator(graph, new Costs(seed.toLong), maxPairs = 200).best().get
       assert(found.limit.contains(JoinEnumerator.Limit.Pairs) && found.tree.set == graph.all)
-      found.method
+      assert(found.method != JoinEnumerator.Method.Exact)
     }
-    assert(methods.count(_ == JoinEnumerator.Method.Guided) > 5)
   }
 
   // Moerkotte and Neumann, VLDB 2006, give the number of pairs for each form.
@@ -274,7 +253,7 @@ class JoinEnumeratorSuite extends AnyFunSuite {
     val found = search(graph, costs, maxPairs = 1000)
     assert(found.limit.contains(JoinEnumerator.Limit.Pairs) && found.tree.set == graph.all)
     import JoinEnumerator.Method
-    assert(found.method != Method.Exact && found.method != Method.Guided)
+    assert(found.method != Method.Exact)
     assert(costs.joins < 30 * 30 * 30)
   }
 

@@ -240,7 +240,7 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
         .collectFirst(Function.unlift((node: LogicalPlan) => JoinRegion.at(node)))
       val problem = OrderProblem.of(spark, region.get).toOption.get
       val relations = (0 until problem.graph.shape.size).map(problem.trees.relation)
-      val rough = new RoughTrees(relations, problem.graph.shape, problem.trees, inFull = true)
+      val rough = new RoughTrees(relations, problem.graph.shape, problem.trees)
       def again(tree: JoinTree): JoinTree = tree match {
         case joined: JoinTree.Joined =>
           rough.join(again(joined.left), again(joined.right), joined.how)
@@ -249,8 +249,8 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
       again(problem.written).seconds / problem.written.seconds
     }
     // Where rows are less than one, or joins are not independent, only the full estimate knows.
-    assert(ratios.count(r => r > 0.9 && r < 1.1) > ratios.size / 2)
-    assert(ratios.max < 1.8 && ratios.count(_ > 0.6) > ratios.size * 0.7)
+    assert(ratios.count(r => r > 0.9 && r < 1.1) > ratios.size / 3)
+    assert(ratios.max < 1.6 && ratios.count(_ > 0.6) > ratios.size * 0.6)
   }
 
   test("a rough cost is that of the cheapest operator that is allowed") {

@@ -58,28 +58,14 @@ object Mechanism {
   case object CoarseToFine
       extends Mechanism(
         "coarseToFine",
-        "Only csg-cmp pairs on the cheapest trees at rough costs are costed in full.",
+        "Where joins share keys, only csg-cmp pairs on the cheapest trees at rough costs are costed in full.",
         "Charniak et al., HLT-NAACL 2006"
-      )
-
-  case object CheapestPairsOfSets
-      extends Mechanism(
-        "cheapestPairsOfSets",
-        "Where pairs on cheap trees are too many, only a few of each set are kept.",
-        "own"
       )
 
   case object SecondRound
       extends Mechanism(
         "secondRound",
-        "Where keys are not independent or joins are dense, pruning and moves run again with more work.",
-        "own"
-      )
-
-  case object CorrectedRows
-      extends Mechanism(
-        "correctedRows",
-        "In the second round, rows estimated in full replace rough ones and pairs are pruned again.",
+        "Where keys are not independent or joins are dense, the tree is improved again with more work.",
         "own"
       )
 
@@ -255,9 +241,7 @@ object Mechanism {
     CostBounding,
     GreedyOrder,
     CoarseToFine,
-    CheapestPairsOfSets,
     SecondRound,
-    CorrectedRows,
     LinDp,
     Ikkbz,
     Idp2,

@@ -2,7 +2,6 @@ package io.selinger.ordering.search
 
 import io.selinger.cost.JoinSide
 import io.selinger.estimate.PlanEstimate
-import io.selinger.ordering.ablation.Mechanism
 import io.selinger.ordering.graph.{BitSets, Connection, Hypergraph, JoinKind, RelationSet}
 import io.selinger.ordering.tree.RoughTrees
 import java.util.Arrays
@@ -31,7 +30,7 @@ final class CoarseToFinePruning(
   private val sets = new BitSets
   // By number of the set: what its first pair leaves of the product, its rows, expected and at most,
   // whether they were counted, and the seconds of its cheapest tree.
-  private var shares = new Array[RoughTrees.Share](1024)
+  private var shares = new Array[Double](1024)
   private var rows = new Array[Double](1024)
   private var bounds = new Array[Double](1024)
   private var counted = new Array[Boolean](1024)
@@ -52,8 +51,7 @@ final class CoarseToFinePruning(
   }
 
   /**
-   * In the order of [[CsgCmpPairs]]; none where there are too many or the time was up. By all that is
-   * known of the rows of sets at the time.
+   * In the order of [[CsgCmpPairs]]; none where there are too many or the time was up.
    */
   def result(): IndexedSeq[CsgCmpPairs.Pair] =
     if (!isComplete) IndexedSeq.empty
@@ -128,27 +126,15 @@ final class CoarseToFinePruning(
   }
 
   /** Rows of a set, as its first pair makes it. */
-  private def size(both: Int, kind: JoinKind, left: Int, right: Int): Unit =
-    costs.known(RelationSet.ofBits(sets.bits(both))) match {
-      case Some(estimate) => know(both, estimate)
-      case None =>
-        val share = shares(both)
-        rows(both) = RoughTrees.expected(kind, rows(left), rows(right), share)
-        bounds(both) = RoughTrees.upperBound(kind, rows(both), bounds(left), bounds(right), share)
-    }
+  private def size(both: Int, kind: JoinKind, left: Int, right: Int): Unit = {
+    val share = shares(both)
+    rows(both) = RoughTrees.expected(kind, rows(left), rows(right), share)
+    bounds(both) = RoughTrees.upperBound(kind, rows(both), bounds(left), bounds(right), share)
+  }
 
   private def promising(): IndexedSeq[CsgCmpPairs.Pair] = {
     val least = math.max(inside(sets(graph.all.bits)), Double.MinPositiveValue)
-    def steps = costsOfTrees.map(seconds => stepOf(seconds / least - 1.0))
-    val all = steps
-    // Parts with hardly any rows cost nothing in any order: a few orders of each set are enough.
-    val kept =
-      if (lastStep(all) >= doubtful || !Mechanism.CheapestPairsOfSets.isOn) all
-      else {
-        val few = cheapestOfSets
-        (0 until count).filterNot(few(_)).foreach(own(_) = Double.PositiveInfinity)
-        steps
-      }
+    val kept = costsOfTrees.map(seconds => stepOf(seconds / least - 1.0))
     val last = lastStep(kept)
     kept.indices.filter(i => kept(i) <= last).map { i =>
       val csg = RelationSet.ofBits(sets.bits(lefts(i)))
@@ -181,31 +167,6 @@ final class CoarseToFinePruning(
     steps.foreach(step => counts(step) += 1)
     counts.init.scanLeft(0)(_ + _).tail.lastIndexWhere(_ <= wanted)
   }
-
-  /** Whether a pair is one of those few that make the cheapest trees of their set. */
-  private def cheapestOfSets: Array[Boolean] = {
-    val best = Array.fill(sets.size * ofASet)(-1)
-    val seconds = Array.fill(sets.size * ofASet)(Double.PositiveInfinity)
-    var i = 0
-    while (i < count) {
-      val cost = inside(lefts(i)) + inside(rights(i)) + own(i)
-      val first = unions(i) * ofASet
-      var at = first + ofASet - 1
-      if (cost < seconds(at)) {
-        while (at > first && cost < seconds(at - 1)) {
-          best(at) = best(at - 1)
-          seconds(at) = seconds(at - 1)
-          at -= 1
-        }
-        best(at) = i
-        seconds(at) = cost
-      }
-      i += 1
-    }
-    val found = new Array[Boolean](count)
-    best.foreach(i => if (i >= 0) found(i) = true)
-    found
-  }
 }
 
 object CoarseToFinePruning {
@@ -214,11 +175,6 @@ object CoarseToFinePruning {
   // in steps of a sixteenth of a power of two (640 of them), to 2¹⁰ times.
   private val leastExcess = math.pow(2.0, -30)
   private val mostSteps = 640
-
-  // The step of 2⁻⁷, set by hand: rough costs are not good enough to leave out what is closer.
-  private val doubtful = 368
-  // Pairs of a set that remain then, set by hand.
-  private val ofASet = 4
 
   /** The leading bits of the number, which are as quick as a logarithm is slow. */
   private def stepOf(excess: Double): Int =

@@ -12,13 +12,12 @@ import scala.annotation.tailrec
  * ([[ExactSearch]]). Beyond, or after half of the time, the cheapest is taken of
  *   - the order written,
  *   - the greedy order ([[GreedyOperatorOrdering]]),
- *   - of up to `mostRough` pairs, the best tree of those few that are on the cheapest trees at a
- *     rough cost ([[CoarseToFinePruning]]),
- *   - of more, up to `mostLinear` relations, the best trees that keep a good linear order, of several,
- *     and that of each of the first two ([[IkkbzLinearization]], [[LinDp]]),
+ *   - where several joins compare the same column, and up to `mostRough` pairs, the best tree of those
+ *     few that are on the cheapest trees at a rough cost ([[CoarseToFinePruning]]),
+ *   - else, up to `mostLinear` relations, the best trees that keep a good linear order, of several, and that
+ *     of each of the first two ([[IkkbzLinearization]], [[LinDp]]),
  * and improved part by part ([[Idp2Refinement]]), by moving subtrees ([[SubtreeMoves]]) and by its own
- * linear order, while there is time; where rough costs mislead most, all this is done a second time
- * with more work. So no result costs more than the greedy order or the order written. Where relations or
+ * linear order, while there is time; where that leaves most to gain, with more work. So no result costs more than the greedy order or the order written. Where relations or
  * joins are many (not `isFull`) these searches, beyond `mostGreedy` relations the greedy one too, go by
  * [[RoughTrees]], what they find is costed in full, and no subtree is moved. The same graph and costs
  * give the same tree unless time runs out.
@@ -82,7 +81,7 @@ final class JoinEnumerator(
   private def heuristic(limit: Option[Limit]): Option[Found] = {
     val start = written.filterNot(_ => isUsed(1.0))
     val known = (greedy ++ start).toSeq
-    val searches = guided(known, mostListed, rounds = 1) match {
+    val searches = guided(known) match {
       case Some(better) => better.toSeq.map(Found(_, Method.Guided, limit))
       case None => linear(known).map(Found(_, Method.Linear, limit))
     }
@@ -99,43 +98,21 @@ final class JoinEnumerator(
   /** With several times the work, if that does not take the time of what comes after. */
   private def thorough(found: Found): Found =
     if (!isThorough || !Mechanism.SecondRound.isOn || isUsed(thoroughShare)) found
-    else {
-      val rounds = if (Mechanism.CorrectedRows.isOn) guidedRounds else 1
-      val better = guided(Seq(found.tree), mostRough, rounds).flatten
-      val tree = improved(better.getOrElse(found.tree), mostJoinsForMoves)
-      found.copy(tree, better.fold(found.method)(_ => Method.Guided))
-    }
+    else found.copy(tree = improved(found.tree, mostJoinsForMoves))
 
-  private def mostListed: Long = {
-    val most = if (graph.edges.isEmpty) mostRough else mostComplex
-    if (isSmallest) most else most / fewerBeyond
-  }
-
-  /**
-   * None where this cannot be searched; a tree only if it is cheaper than those that are known.
-   *
-   * @param most pairs to list
-   */
-  private def guided(known: Seq[JoinTree], most: Long, rounds: Int): Option[Option[JoinTree]] =
-    if (!isFull || !Mechanism.CoarseToFine.isOn) None
+  /** None where this cannot be searched; a tree only if it is cheaper than those that are known. */
+  private def guided(known: Seq[JoinTree]): Option[Option[JoinTree]] =
+    if (!isFull || !trees.haveCommonKeys || !Mechanism.CoarseToFine.isOn) None
     else {
       val wanted = mostGuided.min(maxPairs).toInt
-      val promising = new CoarseToFinePruning(graph, rough, most, wanted, expired(exactShare))
-      // What one round has estimated in full corrects the next one.
-      @tailrec def again(
-          pairs: IndexedSeq[CsgCmpPairs.Pair],
-          best: Option[JoinTree],
-          rounds: Int
-      ): Option[JoinTree] =
-        ExactSearch.best(graph, relations, trees, pairs, best, expired(linearShare)) match {
-          case None => best
-          case better if rounds == 1 => better
-          case better => again(promising.result(), better, rounds - 1)
-        }
+      val most = if (graph.edges.isEmpty) mostRough else mostComplex
+      val pairs =
+        new CoarseToFinePruning(graph, rough, most, wanted, expired(exactShare)).result()
       val bound = known.minByOption(_.seconds)
-      val pairs = promising.result()
       Option.unless(pairs.isEmpty) {
-        again(pairs, bound, rounds).filterNot(tree => bound.exists(_ eq tree))
+        ExactSearch
+          .best(graph, relations, trees, pairs, bound, expired(linearShare))
+          .filterNot(tree => bound.exists(_ eq tree))
       }
     }
 
@@ -190,7 +167,7 @@ final class JoinEnumerator(
   private lazy val searched: JoinTrees =
     if (isFull || !Mechanism.RoughTrees.isOn) trees else rough
 
-  private lazy val rough: RoughTrees = new RoughTrees(relations, graph, trees, inFull = isFull)
+  private lazy val rough: RoughTrees = new RoughTrees(relations, graph, trees)
 
   /** The same tree at its full cost. */
   private def again(tree: JoinTree): Option[JoinTree] = tree match {
@@ -291,14 +268,10 @@ object JoinEnumerator {
   private val dense = 3.0
 
   // csg-cmp pairs to list for pruning; the same where each of them is checked for conflict rules; and
-  // what both are divided by beyond the smallest graphs, which mostly have too many to list.
+  // those that remain.
   private val mostRough = 300000L
   private val mostComplex = 40000L
-  private val fewerBeyond = 3
-
-  // csg-cmp pairs that remain after pruning, and how often pruning is repeated in the second round.
   private val mostGuided = 1500L
-  private val guidedRounds = 2
 
   // Relations up to which linear orders are made, how many, and what all of them may take: pairs of
   // intervals, as three orders of a hundred relations in a chain have them.

@@ -100,9 +100,6 @@ trait JoinTrees {
 
   /** Roughly, what joins cost. */
   def rough: RoughCost
-
-  /** What is known of the rows of a set, from a join that made it. */
-  def known(set: RelationSet): Option[PlanEstimate] = None
 }
 
 /**

@@ -28,8 +28,6 @@ final class JoinTreeCost(
   // By set: the same rows come out whatever the order, so the first estimate holds for all of them.
   private val bySet = mutable.HashMap.empty[RelationSet, Known]
 
-  override def known(set: RelationSet): Option[PlanEstimate] = bySet.get(set).map(_.estimate)
-
   def relation(index: Int): JoinTree = {
     val set = RelationSet.single(index)
     val found = bySet.getOrElseUpdate(

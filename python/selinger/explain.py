@@ -78,7 +78,7 @@ class Decision:
     numbers : tuple of Number
         What was compared.
     setting, setting_value : str or None
-        The conf that would change the decision, and its value.
+        The conf that could change the decision, and its present value.
     """
 
     rule: str
@@ -246,14 +246,14 @@ def _detail(decision: Decision) -> str:
         *(f"  {number}" for number in decision.numbers),
     ]
     if decision.setting:
-        lines.append(f"  to change it: {_setting(decision)}")
+        lines.append(f"  setting: {_setting(decision)}")
     return "\n".join(lines)
 
 
 def _setting(decision: Decision) -> str:
     if decision.setting is None:
         return ""
-    return f"{decision.setting} = {decision.setting_value}"
+    return f"{decision.setting} (now {decision.setting_value})"
 
 
 def _decision(entry: Mapping[str, Any]) -> Decision:

@@ -84,7 +84,7 @@ def test_prints_numbers_with_units_and_origin() -> None:
     text = str(parsed(explained(DECISION)))
     assert "right rows 102,000 rows (exact)" in text
     assert "right size 64 MiB (derived)" in text
-    assert "to change it: spark.selinger.join.broadcastMaxBytes = 67108864" in text
+    assert "setting: spark.selinger.join.broadcastMaxBytes (now 67108864)" in text
     assert "The right side fits." in text
 
 

@@ -153,12 +153,16 @@ class GuardSuite extends AnyFunSuite with SharedSession {
   }
 
   test("values beside the plan fall back on an error, when off and when switched off") {
-    def value(switches: Switches)(body: => Int) = Guard.value(rule, switches, -1)(body)
+    val leaf = freshPlan()
+    def value(switches: Switches)(body: => Int) = Guard.value(rule, switches, leaf, -1)(body)
     assert(value(FixedSwitches())(1) == 1)
     assert(value(FixedSwitches(mode = Mode.Off))(fail("it ran")) == -1)
     assert(value(FixedSwitches(isEnabled = false))(fail("it ran")) == -1)
     errors.foreach { case (_, raise) =>
       assert(value(FixedSwitches())(raise()) == -1)
+      // Whatever is decided without the value then says why it was missing.
+      val said = PlanningPass.current.informed(leaf)
+      assert(said.map(_.reason) == Seq(Reason.RuleFailed) && said.head.rule == rule.id)
       intercept[Throwable](value(FixedSwitches(failOnError = true))(raise()))
     }
   }
@@ -205,7 +209,12 @@ class GuardSuite extends AnyFunSuite with SharedSession {
       val failing = ruleOf(FixedSwitches())(_ => throw new IllegalStateException("boom"))
       val before = RuleActivity.of(rule).calls
       failing(freshPlan())
-      assert(Guard.value(rule, FixedSwitches(), -1)(throw new IllegalStateException("boom")) == -1)
+      assert(Guard.value(
+        rule,
+        FixedSwitches(),
+        plan,
+        -1
+      )(throw new IllegalStateException("boom")) == -1)
       assert(RuleActivity.of(rule).calls == before + 2)
       assert(RuleActivity.of(rule).fired == 0)
     }

@@ -2,12 +2,15 @@ package io.selinger.core
 
 import org.apache.spark.sql.catalyst.analysis.NamedRelation
 import org.apache.spark.sql.catalyst.expressions.{
+  Ascending,
   Attribute,
   AttributeReference,
   Exists,
   GreaterThan,
-  Literal
+  Literal,
+  SortOrder
 }
+import org.apache.spark.sql.catalyst.plans.LeftSemi
 import org.apache.spark.sql.catalyst.plans.logical.{
   AppendData,
   Filter,
@@ -17,8 +20,17 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   OverwriteByExpression,
   Project
 }
-import org.apache.spark.sql.execution.{FilterExec, LocalTableScanExec, ProjectExec, SparkPlan}
+import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
+import org.apache.spark.sql.execution.{
+  FilterExec,
+  LocalTableScanExec,
+  ProjectExec,
+  SortExec,
+  SparkPlan
+}
 import org.apache.spark.sql.execution.command.{ExecutedCommandExec, SetCommand}
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.apache.spark.sql.execution.joins.SortMergeJoinExec
 import org.apache.spark.sql.types.IntegerType
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -55,11 +67,33 @@ class PlanIntegritySuite extends AnyFunSuite {
     }
   }
 
+  private def physical(before: SparkPlan, after: SparkPlan) =
+    PlanIntegrity.problemOf(before, after, thorough = true)
+
+  test("a column that can be null must not be said never to be") {
+    val never = a.withNullability(false)
+    def problem(before: Attribute, after: Attribute) = PlanIntegrity
+      .problemOf(above(b, LocalRelation(before, b)), LocalRelation(after, b), thorough = true)
+    assert(problem(a, never).exists(_.contains("can be null")))
+    assert(problem(never, a).isEmpty && problem(a, a).isEmpty)
+    assert(physical(scan(a), ProjectExec(Seq(never), scan(a))).exists(_.contains("can be null")))
+  }
+
+  test("rows must be where an operator of a physical plan needs them") {
+    val together = ShuffleExchangeExec(SinglePartition, scan(a))
+    val sorted = SortExec(Seq(SortOrder(a, Ascending)), global = false, together)
+    val merged = SortMergeJoinExec(Seq(a), Seq(a), LeftSemi, None, sorted, sorted)
+    val unsorted = merged.copy(left = together)
+    assert(physical(merged, unsorted).exists(_.contains("distributed or sorted")))
+    assert(physical(unsorted, merged).isEmpty)
+    assert(PlanIntegrity.problemOf(merged, unsorted, thorough = false).isEmpty)
+  }
+
   test("the same for physical plans") {
     val before = ProjectExec(Seq(a), above(b, scan(a, b)))
     val lost = ProjectExec(Seq(a), above(b, scan(a)))
-    assert(PlanIntegrity.problemOf(before, lost).exists(_.contains("b#")))
-    assert(PlanIntegrity.problemOf(lost, ProjectExec(Seq(a), above(a, lost.child))).isEmpty)
+    assert(physical(before, lost).exists(_.contains("b#")))
+    assert(physical(lost, ProjectExec(Seq(a), above(a, lost.child))).isEmpty)
     assert(PlanIntegrity.problemOf(Project(Seq(a), table), lost).exists(_.contains("b#")))
   }
 
@@ -105,15 +139,14 @@ class PlanIntegritySuite extends AnyFunSuite {
     val set = ExecutedCommandExec(SetCommand(Some("a" -> Some("b"))))
     val other = ExecutedCommandExec(SetCommand(Some("a" -> Some("c"))))
     val none = LocalTableScanExec(set.output, Nil, None)
-    assert(PlanIntegrity.problemOf(set, set.copy()).isEmpty)
-    assert(PlanIntegrity.problemOf(set, other).exists(_.contains("changed")))
-    assert(PlanIntegrity.problemOf(set, none).exists(_.contains("changed")))
-    // A strategy plans a command as a command.
-    assert(PlanIntegrity.problemOf(set.cmd, set).isEmpty)
+    assert(physical(set, set.copy()).isEmpty)
+    assert(physical(set, other).exists(_.contains("changed")))
+    assert(physical(set, none).exists(_.contains("changed")))
+    // A strategy plans no commands.
+    assert(PlanIntegrity.problemOf(set.cmd, set).exists(_.contains("Spark's to plan")))
     assert(PlanIntegrity.problemOf(set.cmd, none).exists(_.contains("is lost")))
-    assert(
-      PlanIntegrity.problemOf(LocalRelation(set.output), set).exists(_.contains("was not there"))
-    )
+    val input = LocalRelation(set.output)
+    assert(PlanIntegrity.problemOf(input, set).exists(_.contains("Spark's to plan")))
   }
 }
 

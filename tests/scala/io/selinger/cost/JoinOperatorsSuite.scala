@@ -39,7 +39,9 @@ class JoinOperatorsSuite extends AnyFunSuite with SharedSession {
   test("a choice names the setting by which it would be another one") {
     JoinOperators.all.foreach { operator =>
       assert(operator.setting.startsWith("spark.selinger."), operator)
-      assert(JoinOperators.settingOf(operator.reason).contains(operator.setting), operator)
+      Seq(operator.reason, operator.reasonIfAlone).foreach { reason =>
+        assert(JoinOperators.settingOf(reason).contains(operator.setting), operator)
+      }
     }
   }
 

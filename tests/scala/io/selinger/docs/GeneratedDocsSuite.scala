@@ -28,9 +28,9 @@ class GeneratedDocsSuite extends AnyFunSuite {
       "# Settings",
       "",
       "Set them anywhere a Spark conf can be set: `SET key = value`, `spark.conf.set`, `--conf`, or",
-      "`selinger.settings(spark, …)` in Python. They are read whenever a query is planned, so they work",
-      "at once. `SELECT * FROM selinger_settings()` shows the values of a session. Sizes may be written",
-      "with a suffix (`64m`)."
+      "`selinger.settings(spark, …)` in Python. They take effect for the next query that is planned; a",
+      "DataFrame that has been explained or run keeps its plan. `SELECT * FROM selinger_settings()`",
+      "shows the values of a session. Sizes may be written with a suffix (`64m`)."
     )
     (intro ++ tables).mkString("", "\n", "\n")
   }

@@ -4,7 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Origin, Outcome, Phase, PlanningPass, Reason}
 import io.selinger.cost.Cluster
 import io.selinger.stats.footers.ReadFooterStatistics
-import io.selinger.testing.{Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.classic.SparkSession
@@ -523,6 +523,39 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
         "SortMergeJoin",
         Reason.BroadcastCheapest
       )
+    }
+  }
+
+  // The side is read before the join if it is shuffled, and never if an empty broadcast meets it.
+  test("does not fire where an empty side would hide an error (ERRORS_DEPEND_ON_PLAN)") {
+    val text = "SELECT f.id FROM (SELECT * FROM facts WHERE 10 / (id % 7) > 1) f " +
+      "JOIN nothing n ON f.k = n.k"
+    def assertLeft(text: String): Unit = {
+      val decision = decisionOf(sql(text))
+      assert(decision.outcome == Outcome.Declined && decision.reason == Reason.MayRaise)
+      assert(Plans.joins(sql(text)) == Seq("SortMergeJoin"))
+      ()
+    }
+    withConf("spark.sql.ansi.enabled" -> "true", largeFiles, noAdaptive) {
+      assertLeft(text)
+      assert(Answer.of(sql(text)) == Answer.Error("DIVIDE_BY_ZERO"))
+      // An outer side is read in any case, but which sides are is not asked.
+      assertLeft(text.replace("JOIN", "LEFT JOIN"))
+      assertFires(
+        text.replace("10 / (id % 7)", "id % 7"),
+        "BroadcastHashJoin(right)",
+        "SortMergeJoin",
+        Reason.BroadcastCheapest
+      )
+    }
+    withConf("spark.sql.ansi.enabled" -> "true", noBroadcast) {
+      // Spark broadcasts: were there no rows, the other side would not be read, adaptive or not.
+      assertDeclines(text.replace("nothing", "dims"), Reason.MayRaise)
+    }
+    withConf("spark.sql.ansi.enabled" -> "true", largeFiles) {
+      // Here stock Spark shuffles both sides at once and, by luck, drops one before it fails.
+      val decision = decisionOf(sql(text))
+      assert(decision.outcome == Outcome.Changed && decision.reason == Reason.BroadcastCheapest)
     }
   }
 

@@ -199,10 +199,10 @@ object SelingerConf {
       key("join.broadcastMaxBytes"),
       "0",
       "Largest build side to broadcast, as the memory that its hash table needs. 0: a 128th of " +
-        "the smaller of driver and executor heap, at most 256 MiB. What would be surprising to " +
-        "exceed may be four times as large, and so may a table whose rows have been counted, up to " +
-        "256 MiB. If spark.sql.autoBroadcastJoinThreshold is set, it is the limit instead; -1 " +
-        "there means that nothing is broadcast without a hint."
+        "the smaller of driver and executor heap, at most 256 MiB. The table may be up to four " +
+        "times this size at the upper bound of its rows (99.9 %); with 0, also if its rows were " +
+        "counted, then at most 256 MiB. If spark.sql.autoBroadcastJoinThreshold is set, it is " +
+        "the limit instead; -1 there means that nothing is broadcast without a hint."
     ),
     "joins",
     "bytes"
@@ -261,11 +261,10 @@ object SelingerConf {
     ConfEntry.number(
       key("ordering.minGain"),
       0.2,
-      "Share of the cost of the join order written that another order must save to replace it; " +
-        "more where rows are not counted, twice as much where they are only a default, and a " +
-        "little more with each join. A quarter of that is enough for an order that costs no more " +
-        "even if every relation has as many rows as its upper bound says. Orders that several places of a " +
-        "query share must save half of it of what all of them cost."
+      "Share of the cost of the written order that another order must save. More is asked where " +
+        "rows are estimates, and with more joins. A quarter is enough if the order is no worse " +
+        "at the upper bound of rows. Orders shared by several parts must save half of this share " +
+        "of their total cost."
     )(
       value => value >= 0.0 && value < 1.0,
       "must be at least 0 and less than 1"
@@ -278,9 +277,8 @@ object SelingerConf {
     ConfEntry.count(
       key("ordering.maxPairs"),
       5000L,
-      "Pairs of sub-plans that the exact search for a join order may look at. Of queries with " +
-        "more, those pairs are looked at that are cheapest at a rough cost; the largest are ordered " +
-        "by linearised dynamic programming, and beyond a hundred relations greedily."
+      "How many possible joins the exact search may look at. Larger queries are ordered by " +
+        "faster, approximate methods."
     ),
     "joins",
     "count"
@@ -293,7 +291,8 @@ object SelingerConf {
       key("cbo.weight"),
       0.7,
       "Weight of rows against bytes in the cost of an operator: weight × rows + (1 − weight) × " +
-        "bytes, each in units of time."
+        "bytes, each in units of time. Higher: rows count more. Leave it, unless benchmarks on " +
+        "your cluster say otherwise."
     )(
       value => value >= 0.0 && value <= 1.0,
       "must be between 0 and 1"

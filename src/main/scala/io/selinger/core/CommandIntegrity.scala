@@ -22,12 +22,12 @@ private[core] object CommandIntegrity {
   def problemOf(before: SparkPlan, after: SparkPlan): Option[String] =
     compared(before.collect(command), after.collect(command))
 
-  /** The same for a strategy, which plans a command as a command or not at all. */
+  /** The same for a strategy: to plan commands is left to Spark. */
   def problemOf(before: LogicalPlan, after: SparkPlan): Option[String] =
-    (commandsOf(before).filter(_ eq before), after.collect(command)) match {
-      case (Seq(), Seq(made, _*)) => Some(s"the command ${made.nodeName} was not there before")
-      case (Seq(lost), Seq()) => Some(s"the command ${lost.nodeName} is lost")
-      case _ => None
+    after.collectFirst(command).map(made =>
+      s"the command ${made.nodeName} is Spark's to plan"
+    ).orElse {
+      commandsOf(before).find(_ eq before).map(lost => s"the command ${lost.nodeName} is lost")
     }
 
   private def commandsOf(plan: LogicalPlan): Seq[LogicalPlan] =

@@ -5,8 +5,9 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import scala.util.control.NonFatal
 
 /**
- * The one way by which Selinger's code is entered: switched off? → within budget? → run, timed →
- * check → record. Whatever goes wrong inside, the caller gets `unchanged` and the query goes on.
+ * Runs a rule: switched off? → within budget? → run, timed → check → record. Whatever goes wrong
+ * inside, the caller gets `unchanged` and the query goes on. Only what opens a planning pass, and
+ * what asks whether a rule concerns a node, runs outside it (see GuardedRules).
  */
 object Guard {
   private val log = LoggerFactory.getLogger("io.selinger")
@@ -37,14 +38,16 @@ object Guard {
         wrong.foreach { what =>
           if (switches.failOnError) {
             throw new IllegalStateException(s"${rule.id} returned an invalid plan: $what")
-          } else failed(rule, node, Reason.InvalidResult, what, None)
+          } else failed(rule, node, Reason.InvalidResult, what, None)(Decision.record(node, _))
         }
         if (acts) result else unchanged
       }
     catch {
       case error @ (NonFatal(_) | _: LinkageError | _: StackOverflowError)
           if !failOnError(switches) =>
-        failed(rule, node, Reason.RuleFailed, error.toString, Some(error))
+        failed(rule, node, Reason.RuleFailed, error.toString, Some(error)) {
+          Decision.record(node, _)
+        }
         unchanged
     }
 
@@ -56,11 +59,18 @@ object Guard {
     } catch {
       case error @ (NonFatal(_) | _: LinkageError | _: StackOverflowError)
           if !failOnError(switches) =>
-        failed(rule, root, Reason.RuleFailed, error.toString, Some(error))
+        failed(rule, root, Reason.RuleFailed, error.toString, Some(error)) {
+          Decision.record(root, _)
+        }
     }
 
-  /** For code beside the plan (statistics): `fallback` when switched off or when it fails. */
-  def value[A](rule: RuleDescription, switches: Switches, fallback: => A)(body: => A): A =
+  /**
+   * For code beside the plan (statistics): `fallback` when switched off or when it fails, which is then
+   * said of `leaf` in the decisions that rest on it.
+   */
+  def value[A](rule: RuleDescription, switches: Switches, leaf: LogicalPlan, fallback: => A)(
+      body: => A
+  ): A =
     try
       if (!active(rule, switches)) fallback
       else {
@@ -72,7 +82,9 @@ object Guard {
     catch {
       case error @ (NonFatal(_) | _: LinkageError | _: StackOverflowError)
           if !failOnError(switches) =>
-        log.warn(s"${rule.id} failed and was skipped: $error", error)
+        failed(rule, leaf, Reason.RuleFailed, error.toString, Some(error)) {
+          PlanningPass.current.inform(leaf, _)
+        }
         fallback
     }
 
@@ -99,10 +111,10 @@ object Guard {
       reason: Reason,
       what: String,
       error: Option[Throwable]
-  ): Unit = {
+  )(record: Decision => Unit): Unit = {
     log.warn(s"${rule.id} failed and the plan went on without it: $what", error.orNull)
     // The node may be what the rule stumbled over; that it cannot be described must not matter.
-    try Decision.record(node, stopped(rule, node, reason, Outcome.Failed, Some(what)))
+    try record(stopped(rule, node, reason, Outcome.Failed, Some(what)))
     catch { case NonFatal(_) | _: LinkageError | _: StackOverflowError => () }
   }
 

@@ -54,14 +54,14 @@ abstract class GuardedStrategy(val info: RuleDescription, switches: Switches)
     case node if concerns(node) =>
       Guard.run[Seq[SparkPlan]](info, switches, node, Nil)(
         (plans, _) => plans.iterator.flatMap(PlanIntegrity.problemOf(node, _)).nextOption(),
-        fired = _.exists(plan =>
-          Decision.recordedAt(plan).forall(made =>
-            made.rule != info.id || made.outcome != Outcome.Same
-          )
-        )
+        fired = _.exists(!isAsStock(_))
       )(choose(node, _))
     case _ => Nil
   }
+
+  /** Whether an operator is the one that Spark would have made, only with a decision on it. */
+  private def isAsStock(plan: SparkPlan): Boolean =
+    Decision.recordedAt(plan).exists(made => made.rule == info.id && made.outcome == Outcome.Same)
 }
 
 /** Looks at each plan that Spark's planner starts on, behind the guard; plans nothing. */
@@ -94,7 +94,7 @@ abstract class GuardedPhysicalRule(val info: RuleDescription, switches: Switches
   final override def apply(plan: SparkPlan): SparkPlan = plan.logicalLink match {
     case Some(root) =>
       Guard.run(info, switches, root, plan)(
-        (after: SparkPlan, _) => PlanIntegrity.problemOf(plan, after),
+        PlanIntegrity.problemOf(plan, _: SparkPlan, _),
         fired = (after: SparkPlan) => after ne plan
       )(prepare(plan, _))
     case None => plan

@@ -4,11 +4,12 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, LogicalPlanIntegrity}
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.exchange.ValidateRequirements
 
 /**
  * What is wrong with a plan that a rule returned. The cheap checks run always: the same output, the
  * same commands, every column that an operator reads is there, no id for two columns. Under
- * `failOnError` Spark's other checks of optimized plans run as well.
+ * `failOnError` also that no column is newly said never to be null, and Spark's other checks.
  */
 object PlanIntegrity {
 
@@ -21,12 +22,16 @@ object PlanIntegrity {
     if (after eq before) None
     else if (!after.resolved) Some("the result is not resolved")
     else if (signature(after) != signature(before)) {
-      Some(s"the output changed from ${described(before)} to ${described(after)}")
+      Some(s"the output changed from ${described(before.output)} to ${described(after.output)}")
     } else {
       // What was wrong with the input already is not the fault of the rule.
-      CommandIntegrity.problemOf(before, after).orElse(missing(after, missingIn(before))).orElse {
-        invalid(before, after, thorough).filter(_ => invalid(before, before, thorough).isEmpty)
-      }
+      CommandIntegrity
+        .problemOf(before, after)
+        .orElse(missing(after, missingIn(before)))
+        .orElse {
+          invalid(before, after, thorough).filter(_ => invalid(before, before, thorough).isEmpty)
+        }
+        .orElse(if (thorough) nullability(before.output, after.output) else None)
     }
 
   /** Columns that operators read and their inputs do not return. */
@@ -58,20 +63,34 @@ object PlanIntegrity {
   private def signature(plan: LogicalPlan) =
     plan.output.map(attribute => (attribute.exprId, attribute.name, attribute.dataType))
 
-  private def described(plan: LogicalPlan): String =
-    plan.output.map(column => s"$column: ${column.dataType.sql}").mkString("[", ", ", "]")
+  private def described(output: Seq[Attribute]): String =
+    output.map(column => s"$column: ${column.dataType.sql}").mkString("[", ", ", "]")
+
+  /** A column that may be null must not be said never to be: code that Spark generates relies on it. */
+  private def nullability(before: Seq[Attribute], after: Seq[Attribute]): Option[String] =
+    before.zip(after).collectFirst {
+      case (b, a) if b.nullable && !a.nullable => s"$a can be null and is said never to be"
+    }
 
   /** The same for operators that a strategy returned for a logical one. */
   def problemOf(expected: LogicalPlan, plan: SparkPlan): Option[String] =
     physical(expected.output, AttributeSet.empty, plan)
       .orElse(CommandIntegrity.problemOf(expected, plan))
 
-  /** The same for a rule on physical plans. */
-  def problemOf(before: SparkPlan, after: SparkPlan): Option[String] =
+  /** The same for a rule on physical plans, whose operators must have their rows where they need them. */
+  def problemOf(before: SparkPlan, after: SparkPlan, thorough: Boolean): Option[String] =
     if (after eq before) None
     else {
       physical(before.output, missingIn(before), after)
         .orElse(CommandIntegrity.problemOf(before, after))
+        .orElse(if (thorough) misplaced(before, after) else None)
+    }
+
+  private def misplaced(before: SparkPlan, after: SparkPlan): Option[String] =
+    nullability(before.output, after.output).orElse {
+      Option.when(ValidateRequirements.validate(before) && !ValidateRequirements.validate(after)) {
+        "an operator's input is not distributed or sorted as it requires"
+      }
     }
 
   private def physical(
@@ -81,7 +100,7 @@ object PlanIntegrity {
   ): Option[String] = {
     def columns(output: Seq[Attribute]) = output.map(column => (column.exprId, column.dataType))
     if (columns(plan.output) != columns(expected)) {
-      Some(s"the output changed from $expected to ${plan.output}")
+      Some(s"the output changed from ${described(expected)} to ${described(plan.output)}")
     } else missing(plan, known)
   }
 }

@@ -55,8 +55,16 @@ object RaisedErrors {
       // Wide enough for any result, unless the width had to be cut.
       case (_: Add | _: Subtract | _: Multiply, decimal: DecimalType) =>
         decimal.precision < DecimalType.MAX_PRECISION
+      case (_, _: DecimalType) => false
+      case (_: Divide | _: Remainder | _: Pmod, _: NumericType) =>
+        isKnownNotZero(arithmetic.right)
       case _ => false
     }
+
+  private def isKnownNotZero(divisor: Expression): Boolean = divisor match {
+    case Literal(value: Number, _) => value.doubleValue != 0.0
+    case _ => false
+  }
 
   /**
    * Sums and averages of decimals as Spark computes them of whole numbers: those that have room for any

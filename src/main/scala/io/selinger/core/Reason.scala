@@ -16,10 +16,10 @@ object Reason {
 
   val BroadcastCheapest: Reason = Reason(
     "BROADCAST_CHEAPEST",
-    "Broadcasting the build side costs least, and its hash table stays below the broadcast limit " +
-      "even if it has more rows than estimated.",
-    "Set spark.selinger.join.broadcastMaxBytes lower if the driver or the executors run short of " +
-      "memory."
+    "Broadcasting the build side costs least, and the hash table of its expected rows is within " +
+      "what may be broadcast.",
+    "Set spark.selinger.join.broadcastMaxBytes below the broadcast limit shown here if the " +
+      "driver or the executors run short of memory."
   )
 
   val HashBuildCheapest: Reason = Reason(
@@ -61,19 +61,20 @@ object Reason {
     "NESTED_LOOP_TOO_LARGE",
     "The join has no equality between its sides, and no side is known to be small enough to be " +
       "broadcast, so it is left to Spark.",
-    "Add an equality to the condition, or raise spark.selinger.join.broadcastMaxBytes."
+    "Add an equality to the condition, or set spark.selinger.join.broadcastMaxBytes above the " +
+      "broadcast limit shown here."
   )
 
   val HintObeyed: Reason = Reason(
     "HINT_OBEYED",
     "The query has a join hint here, and hints are obeyed.",
-    "Remove the hint to let the operator be chosen by cost."
+    "Remove the hint to let Selinger decide."
   )
 
   val UserThreshold: Reason = Reason(
     "USER_THRESHOLD_OBEYED",
     "spark.sql.autoBroadcastJoinThreshold is set, and Spark broadcasts this side because of it.",
-    "Unset spark.sql.autoBroadcastJoinThreshold to let the operator be chosen by cost."
+    "Unset spark.sql.autoBroadcastJoinThreshold to let Selinger decide."
   )
 
   val BroadcastStage: Reason = Reason(
@@ -93,7 +94,8 @@ object Reason {
     "NO_SMALL_SIDE",
     "Even with the rows that are expected, neither side would be broadcast, so both sides are " +
       "shuffled at once.",
-    "Raise spark.selinger.join.broadcastMaxBytes if there is memory for larger broadcasts."
+    "Set spark.selinger.join.broadcastMaxBytes above the broadcast limit shown here if there is " +
+      "memory for larger broadcasts."
   )
 
   val StreamingPlan: Reason = Reason(
@@ -112,7 +114,7 @@ object Reason {
     "NO_STATISTICS",
     "The number of rows of one relation is unknown, so nothing is decided here.",
     "Read the data as Parquet or ORC files, keep spark.selinger.readFooterStatistics.enabled on, " +
-      "or collect table statistics."
+      "or run ANALYZE TABLE."
   )
 
   val UnsupportedByOperator: Reason = Reason(
@@ -148,8 +150,8 @@ object Reason {
 
   val FootersSampled: Reason = Reason(
     "FOOTERS_SAMPLED",
-    "The footers of some files were read within the limits of files and time. The rest is " +
-      "extrapolated by bytes.",
+    "Only some footers were read, because a limit (files or time) was reached. The rest is " +
+      "extrapolated by file size.",
     "Raise spark.selinger.stats.footerMaxFiles or spark.selinger.stats.footerBudgetMs."
   )
 
@@ -162,7 +164,8 @@ object Reason {
   val OrderCheaper: Reason = Reason(
     "ORDER_CHEAPER",
     "Joining in another order costs less, by more than the error of the estimates.",
-    "Switch spark.selinger.reorderJoins.enabled off to keep the order written."
+    "Set spark.selinger.ordering.minGain higher to change fewer orders, or switch " +
+      "spark.selinger.reorderJoins.enabled off to keep every order written."
   )
 
   val OrderCheapEnough: Reason = Reason(
@@ -194,22 +197,21 @@ object Reason {
 
   val JoinFixed: Reason = Reason(
     "JOIN_FIXED",
-    "A join here, or a filter or projection above it, would give other rows in another order, so " +
-      "it stays where it is.",
+    "If the joins here were reordered, the query could return different rows, so they stay.",
     "Nothing to do."
   )
 
   val SharedSubplan: Reason = Reason(
     "SHARED_SUBPLAN",
-    "Several parts of the query need the same rows, and Spark computes them once as long as " +
-      "those parts stay alike.",
+    "Several parts of the query need the same rows. Spark computes them once only while these " +
+      "parts are identical, so they stay as they are.",
     "Nothing to do."
   )
 
   val MayRaise: Reason = Reason(
     "ERRORS_DEPEND_ON_PLAN",
-    "An expression here can raise an error, such as a division by zero or an overflow, and " +
-      "another plan could evaluate it for other rows.",
+    "An expression here, such as a division, a cast or a user-defined function, can raise an " +
+      "error, and another plan could evaluate it for other rows.",
     "Use expressions that return null instead (try_divide, try_cast), if that is acceptable."
   )
 
@@ -228,7 +230,7 @@ object Reason {
   val SampleUnavailable: Reason = Reason(
     "SAMPLE_UNAVAILABLE",
     "No filter could be evaluated on a sample within the time limit, so formulas estimate how " +
-      "many rows it keeps.",
+      "many rows the filters keep.",
     "Raise spark.selinger.stats.sampling.budgetMs, or run selinger.analyze."
   )
 
@@ -240,7 +242,7 @@ object Reason {
 
   val CollectedUsed: Reason = Reason(
     "COLLECTED_STATISTICS_USED",
-    "Statistics that selinger.analyze has collected of all these files are used.",
+    "Statistics that selinger.analyze has collected for all these files are used.",
     "Nothing to do."
   )
 
@@ -259,7 +261,7 @@ object Reason {
 
   val CollectedNone: Reason = Reason(
     "COLLECTED_STATISTICS_NONE",
-    "No statistics have been collected of the columns that this query needs.",
+    "No statistics have been collected for the columns that this query needs.",
     "Run selinger.analyze on this table."
   )
 

@@ -4,7 +4,7 @@ import io.selinger.core.Reason
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
 import org.apache.spark.sql.execution.SparkPlan
 
-/** The operators that joins may run by. This list is all that knows them. */
+/** The operators that joins may run by. Ordering, the choice and explain ask this list. */
 object JoinOperators {
 
   val all: Seq[JoinOperator] = Seq(
@@ -26,5 +26,5 @@ object JoinOperators {
 
   /** Key of the setting that would most likely change a choice made for this reason. */
   def settingOf(reason: Reason): Option[String] =
-    all.find(o => o.reason == reason).map(_.setting)
+    all.find(o => o.reason == reason || o.reasonIfAlone == reason).map(_.setting)
 }

@@ -25,7 +25,7 @@ case object SortMerge extends JoinOperator {
 
   override def reasonIfAlone: Reason = Reason.NothingFits
 
-  override def setting: String = SelingerConf.CBO_WEIGHT.key
+  override def setting: String = SelingerConf.HASH_MEMORY_SHARE.key
 
   override def hint: JoinHint = JoinOperator.hintOn(BuildLeft, SHUFFLE_MERGE)
 

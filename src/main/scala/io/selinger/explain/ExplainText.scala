@@ -36,7 +36,7 @@ object ExplainText {
     ) ++
       d.detail.map(detail => s"    $detail") ++
       evidence(d.evidence) ++
-      d.setting.map(key => s"    to change: $key = ${setting(key)}")
+      d.setting.map(key => s"    setting: $key (now ${setting(key)})")
     lines.mkString("\n")
   }
 

@@ -43,8 +43,8 @@ import org.apache.spark.sql.execution.joins.{BaseJoinExec, HashJoin, ShuffledJoi
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Shuffles the side of a join that may turn out small enough to be broadcast first, and the other side
- * only when that is known: a broadcast then saves the other shuffle, where Spark has begun both.
+ * Shuffles first the side of a join that may turn out small enough to be broadcast, and the other side
+ * only if it is still needed: a broadcast then saves the other shuffle, where Spark has begun both.
  *
  * Fires at a join for which both sides are to be shuffled and neither has been, when (each line is a
  * check below, in this order):
@@ -196,8 +196,8 @@ object AwaitBuildSide
     extends RuleDescription(
       "awaitBuildSide",
       RuleKind.Adaptive,
-      "Shuffles the side of a join that may turn out small enough to be broadcast first, and the " +
-        "other only when that is known."
+      "Shuffles first the side of a join that may turn out small enough to be broadcast, and the " +
+        "other side only if it is still needed."
     ) {
 
   override def hooks: Seq[Hook] = Seq(

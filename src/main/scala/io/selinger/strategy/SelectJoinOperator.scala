@@ -60,7 +60,8 @@ import org.apache.spark.sql.internal.SQLConf
  * nulls, duplicates, empty inputs, outer sides and residual conditions are Spark's as ever. Rows come
  * in another order. An error that an expression raises is raised under every operator: conditions see
  * the same pairs of rows, except that semi, anti and existence joins stop at the first match; columns
- * are computed for the same rows, except those computed just below the join (RaisedErrors).
+ * are computed for the same rows, except those computed just below the join, and those of a side that
+ * an empty broadcast leaves unread (RaisedErrors).
  * Not done: hints that Spark cannot follow are not replaced; NOT IN keeps its null-aware operator;
  * cartesian products stay where nothing fits.
  * Cost: planning O(n) in the operators below the join, shared among the joins of a plan. May lose
@@ -142,7 +143,13 @@ final class SelectJoinOperator(session: SparkSession)
     val plans = if (same) stockPlans else planned(join.copy(hint = best.operator.hint))
     if (!plans.headOption.flatMap(JoinOperators.plannedAs).contains(best.operator)) {
       decline(join, phase, Reason.UnsupportedByOperator, evidence)
-    } else if (!same && errorsDependOnOperator(join)) {
+    } else if (
+      !same && (errorsDependOnOperator(join) || errorsDependOnEmptySides(
+        join,
+        stock,
+        best.operator
+      ))
+    ) {
       decline(join, phase, Reason.MayRaise, evidence)
     } else {
       promise(problem, best.operator)
@@ -260,6 +267,27 @@ object SelectJoinOperator
     RaisedErrors.areLate(join.left) || RaisedErrors.areLate(join.right)
   }
 
+  /**
+   * Whether the operator decides that errors anywhere below this join are raised. A broadcast that turns
+   * out empty leaves the other side unread; an operator that shuffles has read it by then. Adaptive
+   * execution drops the other side of an empty one too, unless its error comes first: Spark then
+   * raises such errors by luck, except where it broadcasts itself.
+   */
+  private def errorsDependOnEmptySides(
+      join: Join,
+      stock: Option[JoinOperator],
+      chosen: JoinOperator
+  ): Boolean = {
+    def unread(operator: JoinOperator): Option[LogicalPlan] =
+      operator.broadcastSide.map(build => if (build == BuildLeft) join.right else join.left)
+    val left = stock.flatMap(unread)
+    val concerned =
+      if (left == unread(chosen)) Nil
+      else if (SQLConf.get.adaptiveExecutionEnabled) left.toSeq
+      else join.children
+    concerned.exists(RaisedErrors.mayRaise)
+  }
+
   private[strategy] def isHinted(join: Join): Boolean =
     !(join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy).forall(isPlanners)
 
@@ -277,7 +305,6 @@ object SelectJoinOperator
   }
 
   private def settingFor(reason: Reason): String = reason match {
-    case Reason.NothingFits => SelingerConf.HASH_MEMORY_SHARE.key
     case Reason.StockCheapEnough => SelingerConf.JOIN_MIN_GAIN.key
     case Reason.UserThreshold => SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key
     case other => JoinOperators.settingOf(other).getOrElse(switch)

@@ -41,7 +41,7 @@ object ReadFooterStatistics
    * applied; `None` where the rule is off or no footer could be read.
    */
   def read(relation: FileRelation, predicates: Seq[Expression]): Option[RelationStatistics] =
-    Guard.value[Option[RelationStatistics]](this, SelingerConf.switches, None) {
+    Guard.value[Option[RelationStatistics]](this, SelingerConf.switches, relation.plan, None) {
       val bounds = limits
       val listing = relation.listing(relation.partitionFilters(predicates), bounds.maxFiles)
       val columns = asked(relation, predicates)

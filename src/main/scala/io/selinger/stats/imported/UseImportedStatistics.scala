@@ -78,7 +78,7 @@ object UseImportedStatistics
 
   /** Imported statistics of a leaf, which then count instead of all others. */
   def forLeaf(leaf: LeafNode): Option[RelationStatistics] =
-    Guard.value[Option[RelationStatistics]](this, SelingerConf.switches, None) {
+    Guard.value[Option[RelationStatistics]](this, SelingerConf.switches, leaf, None) {
       for (relation <- relationOf(leaf); statistics <- relation.statistics) yield {
         record(leaf, relation, statistics)
         statistics

@@ -100,7 +100,7 @@ object SamplePredicates
       statistics: RelationStatistics,
       predicates: Seq[Expression]
   ): Option[SampledRelation] =
-    Guard.value[Option[SampledRelation]](this, SelingerConf.switches, None) {
+    Guard.value[Option[SampledRelation]](this, SelingerConf.switches, relation.plan, None) {
       sourceOf(relation, statistics).flatMap { source =>
         val wanted = new Question(relation, statistics, predicates)
         if (wanted.columns.isEmpty) None else ask(source, wanted)

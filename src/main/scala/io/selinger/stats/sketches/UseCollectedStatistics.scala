@@ -40,7 +40,7 @@ object UseCollectedStatistics
     extends RuleDescription(
       "useCollectedStatistics",
       RuleKind.Statistics,
-      "Uses what selinger_analyze has collected of the files that are read: distinct values, " +
+      "Uses what selinger_analyze has collected for the files that are read: distinct values, " +
         "quantiles, frequent values, key overlap and a sample of the rows."
     ) {
 
@@ -75,7 +75,7 @@ object UseCollectedStatistics
       footers: RelationStatistics,
       predicates: Seq[Expression]
   ): RelationStatistics =
-    Guard.value(this, SelingerConf.switches, footers) {
+    Guard.value(this, SelingerConf.switches, relation.plan, footers) {
       val location = SelingerConf.STATS_LOCATION.value
       if (location.isEmpty) footers else collected(location, relation, footers, predicates)
     }

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+#: With more queries than these, code runs often enough to repay the second compiler.
+LONG = 1000
 if str(ROOT / "python") not in sys.path:
     sys.path.insert(0, str(ROOT / "python"))
 
@@ -22,7 +25,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=2, help="sessions that run at a time")
     parser.add_argument("--seconds", type=float, help="stop after so many seconds")
     parser.add_argument("--memory", default="2g", help="heap of the JVM")
-    parser.add_argument("--keep", type=Path, default=ROOT / "tests" / "sql" / "fuzz")
+    parser.add_argument(
+        "--keep", type=Path, default=ROOT / "tests" / "sql" / "fuzz", help="folder of new tests"
+    )
+    parser.add_argument(
+        "--others",
+        type=Path,
+        default=ROOT / "target" / "fuzz",
+        help="folder of findings that make no test",
+    )
     parser.add_argument("--no-shrink", action="store_true", help="do not make failures smaller")
     parser.add_argument("--most-findings", type=int, default=20, help="stop after so many")
     args = parser.parse_args(arguments)
@@ -31,9 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:+UseParallelGC")
 
     from tests.fuzz import campaign, kept
-    from tests.fuzz.engines import open_spark
+    from tests.fuzz.engines import LOST_ERRORS, open_spark
 
-    root = open_spark(args.memory)
+    root = open_spark(args.memory, is_long=args.queries > LONG and args.case is None)
     try:
         cases = range(args.first, args.first + args.queries)
         if args.case is not None:
@@ -45,14 +56,15 @@ def main(arguments: list[str] | None = None) -> int:
             cases,
             threads=1 if args.case is not None else args.threads,
             seconds=args.seconds,
-            after=None if args.no_shrink else lambda w, f: kept.keep(w, f, args.keep),
+            after=None if args.no_shrink else lambda w, f: kept.keep(w, f, args.keep, args.others),
             most_findings=args.most_findings,
             progress=True,
         )
+        print(report)
+        print(report.as_json(), flush=True)
     finally:
-        root.stop()
-    print(report)
-    print(report.as_json())
+        with suppress(*LOST_ERRORS):  # then there is nothing to stop
+            root.stop()
     return 1 if report.findings else 0
 
 

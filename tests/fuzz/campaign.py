@@ -8,6 +8,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.fuzz import options, verdict
 from tests.fuzz.data import Table, random_tables
-from tests.fuzz.engines import Duck, Outcome, Spark, in_utc
+from tests.fuzz.engines import TIMEOUT_S, Duck, Outcome, Spark, in_utc, is_lost
 from tests.fuzz.grammar import Grammar
 from tests.fuzz.tree import DUCK, SPARK, Query, is_ordered, is_portable, leaves_sign_of_zero_open
 from tests.fuzz.verdict import Verdict, judge
@@ -25,7 +26,6 @@ from tests.fuzz.verdict import Verdict, judge
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.fuzz.engines import Row
     from tests.fuzz.options import Conf, Space
 
 #: Cases that share their tables.
@@ -49,8 +49,8 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What gives this case again."""
-        return f"seed {self.seed}, case {self.index}"
+        """What gives this case again, after ``make fuzz``."""
+        return f"SEED={self.seed} CASE={self.index}"
 
 
 @dataclass
@@ -74,6 +74,22 @@ class Report:
     remarks: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the JVM has ended."""
+        return any(finding.verdict.kind == verdict.LOST for finding in self.findings)
+
+    def add(self, finding: Finding) -> None:
+        """Add a finding, and print it."""
+        self.findings.append(finding)
+        what = f"{finding.verdict.kind}: {finding.verdict.detail[:300]}"
+        print(f"{finding.case.name}: {what}", flush=True)
+
+    def excuse(self, case: Case, reason: str) -> None:
+        """Count a difference that is no finding, under one of `COUNTED`."""
+        self.counts[reason] += 1
+        self.remarks.append(f"{case.name}: {reason}")
+
     def merge(self, other: Report) -> None:
         """Add what another part counted."""
         self.counts.update(other.counts)
@@ -81,6 +97,7 @@ class Report:
         self.errors.update(other.errors)
         self.findings.extend(other.findings)
         self.remarks.extend(other.remarks)
+        self.seconds += other.seconds
 
     def as_json(self) -> str:
         """Give it as one line for programs."""
@@ -112,25 +129,31 @@ class Report:
         return "\n".join([*lines, *self.remarks])
 
 
+#: Why an answer may differ.
+LOST_ROWS = "stock Spark's filters pushed into files lost rows"
+UNSTABLE = "stock Spark differed from itself"
+SPARKS_OWN = "errors that depend on Spark's own settings"
+
 #: The counters of a report, in the order in which they are shown.
 COUNTED = (
     "queries",
     "runs of Selinger",
-    "runs with another plan than stock Spark's",
-    "runs with the same plan (vacuous)",
-    "queries whose plan changed in no run",
+    "runs with Spark settings of their own",
+    "other runs with another plan than stock Spark's",
+    "other runs with the same plan (vacuous)",
+    "of these, not executed",
+    "queries whose plan changed in no such run",
     "queries with rows",
     "queries that ended with an error in stock Spark too",
     "queries that Spark refused",
     "runs that ended with another row's error",
-    "runs that were stopped after a minute",
+    verdict.STOPPED,
     "slow queries",
     "compared with DuckDB",
-    "of these, stock Spark's filters pushed into Parquet lost rows",
-    "of these, DuckDB has other rows than stock Spark",
+    LOST_ROWS,
     "refused by DuckDB",
-    "stock Spark differed from itself",
-    "errors that depend on adaptive execution in stock Spark",
+    UNSTABLE,
+    SPARKS_OWN,
 )
 
 
@@ -153,18 +176,54 @@ def settings_of(case: Case, conf: Conf) -> Conf:
     return {**case.common, **conf}
 
 
-def compare(spark: Spark, case: Case, conf: Conf, stock: Outcome | None = None) -> Verdict:
-    """Run a case with some settings of Selinger, and judge it by stock Spark's answer."""
-    text = case.query.sql(SPARK)
-    expected = stock or spark.run(text, settings_of(case, options.OFF))
-    found = spark.run(text, settings_of(case, conf))
-    return judge_case(case, expected, found)
+def run_stock(spark: Spark, case: Case, conf: Conf | None = None) -> Outcome:
+    """Run a case without Selinger, under settings of its own if any are given."""
+    settings = {**case.common, **(conf or {}), **options.OFF}
+    return spark.run(case.query.sql(SPARK), settings)
 
 
 def judge_case(case: Case, expected: Outcome, found: Outcome) -> Verdict:
     """Compare two answers to the query of a case."""
     ordered, zero_open = is_ordered(case.query), leaves_sign_of_zero_open(case.query)
     return judge(expected, found, ordered=ordered, zero_open=zero_open)
+
+
+def excuse(spark: Spark, case: Case, conf: Conf, judged: Verdict, found: Outcome) -> str:
+    """Say why an answer that differs from stock Spark's is right; nothing if it is wrong."""
+    if _is_unstable(spark, case, judged):
+        return UNSTABLE
+    if judged.kind in (verdict.FAILS, verdict.PASSES) and _is_sparks_own(spark, case, conf, found):
+        return SPARKS_OWN
+    if judged.kind == verdict.ENDLESS and not _is_quick(spark, case):
+        return verdict.STOPPED
+    return ""
+
+
+def _is_unstable(spark: Spark, case: Case, judged: Verdict) -> bool:
+    """Tell whether stock Spark differs from itself in the same way."""
+    first, *others = [run_stock(spark, case, partitions) for partitions in _PARTITIONS]
+    return any(judge_case(case, first, other).is_like(judged) for other in others)
+
+
+def _is_sparks_own(spark: Spark, case: Case, conf: Conf, found: Outcome) -> bool:
+    """Tell whether stock Spark gives the answer that was found, if it is set as the run was.
+
+    Where one side of a join turns out empty, adaptive execution drops the other side, whether or
+    not its error has come by then: so with it, the answer without it counts too.
+    """
+    adaptive, own = "spark.sql.adaptive.enabled", options.of_spark(conf)
+    for mode in sorted({"false", case.common.get(adaptive, "true")}):
+        stock = run_stock(spark, case, {**own, adaptive: mode})
+        if judge_case(case, stock, found).kind in (verdict.SAME, verdict.OPEN_ERROR):
+            return True
+    return False
+
+
+def _is_quick(spark: Spark, case: Case) -> bool:
+    """Tell whether stock Spark needs less than half of the time that a query may take."""
+    start = perf_counter()
+    again = run_stock(spark, case)
+    return not again.timed_out and perf_counter() - start < TIMEOUT_S / 2
 
 
 class Worker:
@@ -185,14 +244,15 @@ class Worker:
     def run(self, seed: int, indices: range, report: Report, over: Callable[[], bool]) -> None:
         """Run cases of one batch, until time is over."""
         tables = make_tables(seed, indices.start)
-        self.spark.load(tables)
-        self.duck.load(tables)
-        before = self.spark.fired()
-        self._cases(seed, indices, tables, report, over)
-        # The session's own counters, asked once a batch.
-        for rule, times in self.spark.fired().items():
-            if times > before.get(rule, 0):
-                report.fired[rule] += times - before.get(rule, 0)
+        with _recording(make_case(seed, indices.start, tables, self.space), report):
+            self.spark.load(tables)
+            self.duck.load(tables)
+            before = self.spark.fired()
+            self._cases(seed, indices, tables, report, over)
+            # The session's own counters, asked once a batch.
+            for rule, times in self.spark.fired().items():
+                if times > before.get(rule, 0):
+                    report.fired[rule] += times - before.get(rule, 0)
 
     def _cases(
         self,
@@ -203,15 +263,12 @@ class Worker:
         over: Callable[[], bool],
     ) -> None:
         for index in indices:
-            if over():
+            if over() or report.is_lost:
                 return
             case = make_case(seed, index, tables, self.space)
             start = perf_counter()
-            try:
+            with _recording(case, report):
                 self.case(case, report)
-            except Exception:
-                print(f"{case.name} broke the fuzzer:\n{traceback.format_exc()}", file=sys.stderr)
-                raise
             seconds = perf_counter() - start
             if seconds > SLOW_S:
                 report.counts["slow queries"] += 1
@@ -219,8 +276,7 @@ class Worker:
 
     def case(self, case: Case, report: Report) -> None:
         """Run one case whose tables are loaded."""
-        text = case.query.sql(SPARK)
-        stock = self.spark.run(text, settings_of(case, options.OFF))
+        stock = run_stock(self.spark, case)
         report.counts["queries"] += 1
         refused = is_refused(stock)
         if stock.rows is None:
@@ -231,96 +287,103 @@ class Worker:
             report.counts[f"queries {kind}"] += 1
         elif stock.rows:
             report.counts["queries with rows"] += 1
-        changed = 0
+        same_plan = []
         for conf in case.variants[: 1 if refused else None]:
             found = len(report.findings)
-            changed += self._variant(case, conf, stock, report)
+            same_plan.append(self._variant(case, conf, stock, report))
             if len(report.findings) > found:
                 break  # one finding a case: others are most likely the same defect
         if stock.rows is not None:
-            report.counts["queries whose plan changed in no run"] += changed == 0
-            self._ask_duck(case, stock, report)
+            unchanged = True in same_plan and False not in same_plan
+            report.counts["queries whose plan changed in no such run"] += unchanged
+            judged = self.asked_duck(case, stock, report)
+            if judged.wrong:
+                report.add(Finding(case, options.OFF, judged))
 
-    def _variant(self, case: Case, conf: Conf, stock: Outcome, report: Report) -> bool:
-        found = self.spark.run(case.query.sql(SPARK), settings_of(case, conf))
+    def _variant(self, case: Case, conf: Conf, stock: Outcome, report: Report) -> bool | None:
+        """Run a case, and tell whether the plan is stock Spark's, unless it must be another one."""
+        own = options.of_spark(conf)
+        fixed = case.common.get("spark.sql.adaptive.enabled") == "false" and not own
+        known = stock if fixed and stock.rows is not None else None
+        found = self.spark.run(case.query.sql(SPARK), settings_of(case, conf), known)
         judged = judge_case(case, stock, found)
         report.counts["runs of Selinger"] += 1
         if judged.wrong:
-            self._wrong(Finding(case, conf, judged), report)
+            reason = excuse(self.spark, case, conf, judged, found)
+            if reason:
+                report.excuse(case, reason)
+            else:
+                report.add(Finding(case, conf, judged))
         elif judged.kind == verdict.OPEN_ERROR:
             report.counts["runs that ended with another row's error"] += 1
         elif judged.kind == verdict.STOPPED:
-            report.counts["runs that were stopped after a minute"] += 1
+            report.counts[verdict.STOPPED] += 1
         if stock.rows is None or found.rows is None:
-            return False
-        changed = stock.plan != found.plan
-        kind = "with another plan than stock Spark's" if changed else "with the same plan (vacuous)"
-        report.counts[f"runs {kind}"] += 1
-        return changed
+            return None
+        if own:
+            report.counts["runs with Spark settings of their own"] += 1
+            return None
+        same = stock.plan == found.plan
+        kind = "the same plan (vacuous)" if same else "another plan than stock Spark's"
+        report.counts[f"other runs with {kind}"] += 1
+        report.counts["of these, not executed"] += found.skipped
+        return same
 
-    def _wrong(self, finding: Finding, report: Report) -> None:
-        """Count a finding, unless stock Spark differs from itself in the same way."""
-        case = finding.case
-        if self._is_unstable(case):
-            report.counts["stock Spark differed from itself"] += 1
-            report.remarks.append(f"{case.name}: stock Spark differs from itself")
-        elif finding.verdict.kind in _ERROR_OR_ROWS and self._hangs_on_adaptive(case):
-            report.counts["errors that depend on adaptive execution in stock Spark"] += 1
-            report.remarks.append(f"{case.name}: an error that adaptive execution may skip")
-        else:
-            report.findings.append(finding)
-            print(
-                f"{case.name}: {finding.verdict.kind}: {finding.verdict.detail[:300]}", flush=True
-            )
+    def asked_duck(self, case: Case, stock: Outcome, report: Report) -> Verdict:
+        """Compare stock Spark's answer with DuckDB's, where both mean the same by a query.
 
-    def _is_unstable(self, case: Case) -> bool:
-        text = case.query.sql(SPARK)
-        first, *others = [
-            self.spark.run(text, {**settings_of(case, options.OFF), **_PARTITIONS[i]})
-            for i in range(3)
-        ]
-        return any(judge_case(case, first, other).wrong for other in others)
-
-    def _hangs_on_adaptive(self, case: Case) -> bool:
-        """Tell whether stock Spark gives rows in one of its modes, and an error in the other.
-
-        Where one side of a join turns out empty, adaptive execution drops the other side,
-        whether or not its error has come by then.
+        Stock Spark is this jar in mode `off`: what that changed by mistake is seen here alone.
         """
-        text = case.query.sql(SPARK)
-        answers = [
-            self.spark.run(
-                text, {**settings_of(case, options.OFF), "spark.sql.adaptive.enabled": mode}
-            )
-            for mode in ("true", "false")
-        ]
-        return judge_case(case, *answers).kind in _ERROR_OR_ROWS
-
-    def _ask_duck(self, case: Case, stock: Outcome, report: Report) -> None:
         if not is_portable(case.query) or stock.rows is None:
-            return
+            return Verdict(verdict.SAME)
         answer = self.duck.run(case.query.sql(DUCK))
         if answer.rows is None:
             report.counts["refused by DuckDB"] += 1
-            return
+            return Verdict(verdict.SAME)
         report.counts["compared with DuckDB"] += 1
+        ordered = is_ordered(case.query)
 
-        def judged_by(rows: list[Row]) -> Verdict:
-            ordered = is_ordered(case.query)
-            return judge(Outcome(in_utc(rows)), answer, ordered=ordered, zero_open=True)
+        def judged_by(outcome: Outcome) -> Verdict:
+            rows = Outcome(in_utc(outcome.rows or []))
+            return judge(rows, answer, ordered=ordered, zero_open=True)
 
-        judged = judged_by(stock.rows)
-        if judged.wrong:
-            # Statistics of Parquet files leave NaN out, and dictionaries tell -0.0 from 0.0.
-            plain = self.spark.run(
-                case.query.sql(SPARK), {**settings_of(case, options.OFF), **_NOT_PUSHED}
-            )
-            if plain.rows is not None and not judged_by(plain.rows).wrong:
-                report.counts["of these, stock Spark's filters pushed into Parquet lost rows"] += 1
-                return
-            # Stock Spark is the reference; where Selinger agrees with it, the two systems differ.
-            report.counts["of these, DuckDB has other rows than stock Spark"] += 1
-            report.remarks.append(f"{case.name}: DuckDB has {judged.kind}: {judged.detail[:300]}")
+        judged = judged_by(stock)
+        if not judged.wrong:
+            return judged
+        # Statistics of files leave NaN out, and dictionaries tell -0.0 from 0.0.
+        plain = run_stock(self.spark, case, _NOT_PUSHED)
+        if plain.rows is not None and not judged_by(plain).wrong:
+            report.excuse(case, LOST_ROWS)
+        elif _is_unstable(self.spark, case, judged):
+            report.excuse(case, UNSTABLE)
+        else:
+            return Verdict(verdict.DUCK, f"{judged.kind}: {judged.detail}")
+        return Verdict(verdict.SAME)
+
+    def again(self, case: Case, conf: Conf, kind: str) -> Verdict:
+        """Run a case of any tables that are loaded as a finding of a kind was made."""
+        stock = run_stock(self.spark, case)
+        if is_refused(stock):
+            return Verdict("refused")
+        if kind == verdict.DUCK:
+            return self.asked_duck(case, stock, Report(case.seed))
+        found = self.spark.run(case.query.sql(SPARK), settings_of(case, conf))
+        judged = judge_case(case, stock, found)
+        if judged.kind == kind and excuse(self.spark, case, conf, judged, found):
+            return Verdict("excused")
+        return judged
+
+
+@contextmanager
+def _recording(case: Case, report: Report) -> Iterator[None]:
+    """Record an error of the fuzzer itself as a finding, so that other cases go on."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported
+        kind = verdict.LOST if is_lost(error) else verdict.BROKEN
+        report.add(Finding(case, {}, Verdict(kind, f"{error!r}\n{traceback.format_exc()}")))
+        if kind == verdict.LOST:
+            print(case.query.sql(SPARK), file=sys.stderr, flush=True)
 
 
 _PARTITIONS: list[Conf] = [
@@ -328,8 +391,10 @@ _PARTITIONS: list[Conf] = [
     {"spark.sql.shuffle.partitions": "1"},
     {"spark.sql.shuffle.partitions": "3", "spark.sql.files.maxPartitionBytes": "2000"},
 ]
-_NOT_PUSHED: Conf = {"spark.sql.parquet.filterPushdown": "false"}
-_ERROR_OR_ROWS = (verdict.FAILS, verdict.PASSES)
+_NOT_PUSHED: Conf = {
+    "spark.sql.parquet.filterPushdown": "false",
+    "spark.sql.orc.filterPushdown": "false",
+}
 
 
 def is_refused(outcome: Outcome) -> bool:
@@ -392,7 +457,7 @@ def run(
 
     def over() -> bool:
         late = seconds is not None and perf_counter() - start > seconds
-        return late or len(total.findings) >= most_findings
+        return late or total.is_lost or len(total.findings) >= most_findings
 
     def enough(part: Report) -> bool:
         return over() or len(part.findings) >= most_findings
@@ -416,18 +481,29 @@ def run(
         finally:
             worker.close()
 
-    with ThreadPoolExecutor(threads) as pool:
-        for future in [pool.submit(work) for _ in range(threads)]:
-            future.result()
-    total.seconds = perf_counter() - start
-    if after is not None and total.findings:
-        worker = Worker(root, space, rewrite)
-        try:
-            for finding in total.findings[:most_findings]:
-                after(worker, finding)
-        finally:
-            worker.close()
+    done = False
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            for future in [pool.submit(work) for _ in range(threads)]:
+                future.result()
+        done = True
+    finally:
+        total.seconds = perf_counter() - start
+        if not done:
+            print(total)  # the caller will not see it
+        if after is not None and total.findings and not total.is_lost:
+            _follow_up(Worker(root, space, rewrite), total.findings[:most_findings], after)
     return total
+
+
+def _follow_up(
+    worker: Worker, findings: list[Finding], after: Callable[[Worker, Finding], Any]
+) -> None:
+    for finding in findings:
+        # An error here must not lose the other findings.
+        with _recording(finding.case, Report(finding.case.seed)):
+            after(worker, finding)
+    worker.close()
 
 
 def _batches(cases: range) -> Iterator[range]:

@@ -1,4 +1,4 @@
-"""Random tables, and the Parquet files that they are written to."""
+"""Random tables, and the Parquet or ORC files that they are written to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from tests.fuzz.sqltypes import (
@@ -56,7 +57,10 @@ class Column:
 
 @dataclass
 class Table:
-    """A table: its columns, its rows, and how they are laid out in files."""
+    """A table: its columns, its rows, and how they are laid out in files.
+
+    The files are `parquet` or `orc`. With `v2`, Spark reads them through its newer interface.
+    """
 
     name: str
     columns: list[Column]
@@ -65,6 +69,8 @@ class Table:
     group_rows: int = 1000
     dictionary: bool = True
     integers: bool = False
+    source: str = "parquet"
+    v2: bool = False
 
     def values(self, column: int) -> list[Value]:
         """Give the values of one column."""
@@ -87,14 +93,11 @@ class Table:
     ) -> Table:
         """Give this table with fewer rows, columns or files."""
         chosen = range(len(self.columns)) if columns is None else columns
-        return Table(
-            self.name,
-            [self.columns[i] for i in chosen],
-            [tuple(row[i] for i in chosen) for row in (self.rows if rows is None else rows)],
-            self.files if files is None else files,
-            self.group_rows,
-            self.dictionary,
-            self.integers,
+        return replace(
+            self,
+            columns=[self.columns[i] for i in chosen],
+            rows=[tuple(row[i] for i in chosen) for row in (self.rows if rows is None else rows)],
+            files=self.files if files is None else files,
         )
 
 
@@ -171,8 +174,12 @@ _MAKERS: dict[str, Callable[[Random, SqlType, bool], list[Value]]] = {
 }
 
 
-def _pool(rng: Random) -> list[_Domain]:
-    """Give the columns that the tables of one batch may have."""
+def _pool(rng: Random, *, orc: bool) -> list[_Domain]:
+    """Give the columns that the tables of one batch may have.
+
+    ORC files of another writer than Spark's are no test of what Spark makes of their timestamps,
+    and of dates from before the calendar of today.
+    """
     small = decimal(*rng.choice([(5, 2), (9, 0), (12, 4), (18, 2)]))
     wide = decimal(*rng.choice([(38, 0), (38, 10), (38, 18), (38, 38), (30, 6)]))
     kinds = [
@@ -188,8 +195,8 @@ def _pool(rng: Random) -> list[_Domain]:
         ("z", decimal(10, 2), False),
         ("s", STRING, False),
         ("s2", STRING, False),
-        ("dt", DATE, rng.random() < 0.2),
-        ("ts", TIMESTAMP, False),
+        ("dt", DATE, rng.random() < 0.2 and not orc),
+        *([] if orc else [("ts", TIMESTAMP, False)]),
         ("f", BOOLEAN, False),
     ]
     return [_domain(rng, name, kind, wild) for name, kind, wild in kinds]
@@ -197,14 +204,16 @@ def _pool(rng: Random) -> list[_Domain]:
 
 def random_tables(rng: Random) -> list[Table]:
     """Make the tables of one batch of cases."""
-    pool = _pool(rng)
+    source = "orc" if rng.random() < 0.15 else "parquet"
+    v2 = rng.random() < 0.15
+    pool = _pool(rng, orc=source == "orc")
     count = rng.randint(4, 7)
     tables = [_table(rng, f"t{i}", pool, _row_count(rng)) for i in range(count)]
     if rng.random() < 0.4:
         large = _table(rng, f"t{count}", pool, rng.randint(1000, 3000))
         large.files, large.group_rows = rng.randint(2, 4), rng.choice([200, 1000])
         tables.append(large)
-    return tables
+    return [replace(table, source=source, v2=v2) for table in tables]
 
 
 def _row_count(rng: Random) -> int:
@@ -293,19 +302,29 @@ def arrow_table(table: Table, rows: list[tuple[Value, ...]] | None = None) -> An
 
 
 def write_files(table: Table, folder: Path) -> Path:
-    """Write a table as Parquet files into a folder of its own, and give that."""
+    """Write a table as files into a folder of its own, and give that."""
     target = folder / table.name
     target.mkdir(parents=True)
     size = max(1, math.ceil(len(table.rows) / table.files))
     starts = range(0, max(1, len(table.rows)), size)
     for number, start in enumerate(starts):
-        pq.write_table(
-            arrow_table(table, table.rows[start : start + size]),
-            target / f"part-{number}.parquet",
-            row_group_size=table.group_rows,
-            use_dictionary=table.dictionary,
-            store_decimal_as_integer=table.integers,
-        )
+        part = arrow_table(table, table.rows[start : start + size])
+        path = target / f"part-{number}.{table.source}"
+        if table.source == "orc":
+            po.write_table(
+                part,
+                str(path),
+                row_index_stride=table.group_rows,
+                dictionary_key_size_threshold=1.0 if table.dictionary else 0.0,
+            )
+        else:
+            pq.write_table(
+                part,
+                path,
+                row_group_size=table.group_rows,
+                use_dictionary=table.dictionary,
+                store_decimal_as_integer=table.integers,
+            )
     return target
 
 

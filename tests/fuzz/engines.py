@@ -8,13 +8,15 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Timer
+from threading import Event, Timer
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
+from py4j.protocol import Py4JError, Py4JJavaError
 from selinger._plan import normalised
 
 from tests.fuzz.data import Table, arrow_table, ddl, write_files
@@ -27,6 +29,15 @@ Row = tuple[Any, ...]
 
 #: A query that takes longer is stopped.
 TIMEOUT_S = 60.0
+#: A query that runs on although it was stopped loops where nothing can stop it: the JVM is ended.
+LOST_S = 3 * TIMEOUT_S
+#: What is raised where the JVM has ended, or was ended.
+LOST_ERRORS = (Py4JError, ConnectionError)
+
+
+def is_lost(error: Exception) -> bool:
+    """Tell whether an error is none of the JVM's own, but that of a connection to it."""
+    return isinstance(error, LOST_ERRORS) and not isinstance(error, Py4JJavaError)
 
 
 @dataclass
@@ -38,31 +49,47 @@ class Outcome:
     rows : list of tuples or None
         The rows in the order in which they came; None after an error.
     error : str
-        The condition of the error, or its class; empty if there was none.
+        The condition of the error, or its class; several with "and" between them where several
+        stages have failed; empty if there was none.
     message : str
         What the error says.
     plan : str
         The plans, before and after adaptive changes, without numbers that change every time.
+    executed : JavaObject or None
+        The plan as the JVM has it.
+    timed_out : bool
+        Whether it was stopped because it took too long.
+    skipped : bool
+        Whether it is another run's answer: the same plan need not run again.
     """
 
     rows: list[Row] | None
     error: str = ""
     message: str = ""
     plan: str = ""
+    executed: Any = None
+    timed_out: bool = False
+    skipped: bool = False
 
 
-def open_spark(memory: str = "2g", extra: Mapping[str, str] | None = None) -> SparkSession:
-    """Open a session with Selinger for many small queries."""
+def open_spark(
+    memory: str = "2g", extra: Mapping[str, str] | None = None, *, is_long: bool = False
+) -> SparkSession:
+    """Open a session with Selinger for many small queries.
+
+    In a short campaign almost nothing runs often enough to repay the second compiler, which took
+    a quarter of all time.
+    """
     import selinger
     from pyspark.sql import SparkSession
 
+    compiler = "" if is_long else " -XX:TieredStopAtLevel=1"
     conf = {
         **BASE,
         "spark.driver.memory": memory,
-        # Almost nothing runs often enough to repay the second compiler, which took a quarter of
-        # all time; neither did a heap and a metaspace that grow by full collections.
+        # A heap and a metaspace that grow by full collections took time.
         "spark.driver.extraJavaOptions": f"-XX:ReservedCodeCacheSize=512m -Xss4m -Xms{memory} "
-        "-XX:MetaspaceSize=512m -XX:NewRatio=1 -XX:TieredStopAtLevel=1",
+        f"-XX:MetaspaceSize=512m -XX:NewRatio=1{compiler}",
         "spark.log.level": "OFF",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -80,6 +107,7 @@ def open_spark(memory: str = "2g", extra: Mapping[str, str] | None = None) -> Sp
         "spark.broadcast.compress": "false",
         "spark.shuffle.compress": "false",
         "spark.sql.maxPlanStringLength": "1000000",
+        "spark.sql.debug.maxToStringFields": "1000",
         **(extra or {}),
     }
     builder = SparkSession.builder.appName("selinger fuzz").master("local[2]")
@@ -110,6 +138,7 @@ class Spark:
         self._folder = Path(tempfile.mkdtemp(prefix="selinger-fuzz-"))
         self._views: set[str] = set()
         self._versions = 0
+        self._runs = 0
         # Explain reads the settings of the thread's session.
         jvm: Any = self.session.sparkContext._jvm
         jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.session._jsparkSession)
@@ -118,7 +147,8 @@ class Spark:
 
     def close(self) -> None:
         """Remove the views and the files."""
-        self.load([])
+        with suppress(Exception):  # the JVM may be gone
+            self.load([])
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def load(self, tables: Sequence[Table]) -> None:
@@ -135,35 +165,61 @@ class Spark:
         """Add a table, or replace it; the files are new ones, so that nothing remembers them."""
         self._versions += 1
         path = write_files(table, self._folder / str(self._versions))
-        self.session.sql(
-            f"CREATE OR REPLACE TEMPORARY VIEW {table.name} ({ddl(table)}) "
-            f"USING parquet OPTIONS (path '{path}')"
-        )
+        # Which of Spark's two readers of files it gets is decided here, not when it is queried.
+        self._apply({"spark.sql.sources.useV1SourceList": ""} if table.v2 else {})
+        reader = self.session.read.schema(ddl(table)).format(table.source)
+        reader.load(str(path)).createOrReplaceTempView(table.name)
         self._views.add(table.name)
 
-    def run(self, text: str, conf: Conf) -> Outcome:
-        """Run a query under some settings."""
+    def run(self, text: str, conf: Conf, known: Outcome | None = None) -> Outcome:
+        """Run a query under some settings.
+
+        Parameters
+        ----------
+        text : str
+            The query.
+        conf : dict
+            All settings that differ from those of the session.
+        known : Outcome, optional
+            Another run's answer, which stands if its plan comes out again. Only for plans that
+            do not change while they run.
+        """
         self._apply(conf)
         if self._rewrite is not None and conf.get("spark.selinger.mode") != "off":
             text = self._rewrite(text)
         context = self.session.sparkContext
-        group = f"fuzz-{id(self)}"
+        # Jobs that start after a group was cancelled are refused too, so each run has its own.
+        self._runs += 1
+        group = f"fuzz-{id(self)}-{self._runs}"
         context.setJobGroup(group, "fuzz", interruptOnCancel=True)
-        timer = Timer(TIMEOUT_S, lambda: context.cancelJobGroup(group))
-        timer.daemon = True
-        timer.start()
-        try:
-            frame = self.session.sql(text)
-            rows = [tuple(row) for row in frame.collect()]
-            return self._answered(frame, rows)
-        except Exception as error:  # noqa: BLE001 - any error is an answer
-            return Outcome(None, *condition_of(error))
-        finally:
-            timer.cancel()
+        stopped = Event()
 
-    def _answered(self, frame: Any, rows: list[Row]) -> Outcome:
+        def stop() -> None:
+            stopped.set()
+            context._jsc.sc().cancelJobGroupAndFutureJobs(group)
+
+        timers = [Timer(TIMEOUT_S, stop), Timer(LOST_S, context._gateway.proc.kill)]
+        for timer in timers:
+            timer.daemon = True
+            timer.start()
+        try:
+            return self._answer(text, known)
+        except Exception as error:
+            if is_lost(error):
+                raise
+            return Outcome(None, *condition_of(error), timed_out=stopped.is_set())
+        finally:
+            for timer in timers:
+                timer.cancel()
+
+    def _answer(self, text: str, known: Outcome | None) -> Outcome:
+        frame = self.session.sql(text)
         # The plan alone: the whole explain text would be made, sent and parsed for every run.
-        return Outcome(rows, plan=_plan(frame._jdf.queryExecution().executedPlan().toString()))
+        executed = frame._jdf.queryExecution().executedPlan()
+        if known is not None and _is_plan_of(known, executed):
+            return replace(known, skipped=True)
+        rows = [tuple(row) for row in frame.collect()]
+        return Outcome(rows, plan=_plan(executed.toString()), executed=executed)
 
     def fired(self) -> dict[str, int]:
         """Tell how often each rule has acted in this session."""
@@ -177,6 +233,12 @@ class Spark:
             if self._conf.get(key) != value:
                 self.session.conf.set(key, value)
         self._conf = dict(conf)
+
+
+def _is_plan_of(known: Outcome, executed: Any) -> bool:
+    # The text leaves out which of two columns of one name is meant; Spark compares them.
+    same_text = _plan(executed.toString()) == known.plan
+    return same_text and bool(executed.sameResult(known.executed))
 
 
 _NOISE = re.compile(r"Location: \S+ ?\[[^]]*\]|/tmp/\S+|isFinalPlan=\w+")
@@ -196,6 +258,10 @@ def condition_of(error: Exception) -> tuple[str, str]:
     """
     condition = getattr(error, "getCondition", lambda: None)()
     text = str(error).partition("\n\nJVM stacktrace")[0]
+    if _SEVERAL in (condition, *_NAMED.findall(text)):
+        thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+        if thrown is not None:
+            return " and ".join(sorted(failures_of(thrown))), text[:2000]
     if condition:
         return str(condition), text
     causes = _CAUSE.findall(str(error))
@@ -205,6 +271,23 @@ def condition_of(error: Exception) -> tuple[str, str]:
         return named[-1], text[:2000]
     return (causes[-1][0] if causes else type(error).__name__), text[:2000]
 
+
+def failures_of(thrown: Any) -> set[str]:
+    """Name a JVM's error; one that stands for several failures by the names of all of them."""
+    named = _NAMED.search(str(thrown.toString()))
+    cause = thrown.getCause()
+    if named and named.group(1) == _SEVERAL:
+        # The first failure is the cause, and Spark adds the others as suppressed errors.
+        several = [each for each in (cause, *thrown.getSuppressed()) if each is not None]
+        return {name for each in several for name in failures_of(each)} or {_SEVERAL}
+    if named:
+        return {named.group(1)}
+    return failures_of(cause) if cause is not None else {str(thrown.getClass().getName())}
+
+
+#: Several stages failed before the first error was seen.
+_SEVERAL = "STAGE_MATERIALIZATION_MULTIPLE_FAILURES"
+_NAMED = re.compile(r"(?:^|: )\[([A-Z_][\w.]+)\]")
 
 _CAUSE = re.compile(
     r"(?:Caused by: |^: )(?:[\w.$]+Exception: )*([\w.$]+(?:Exception|Error)\b)"

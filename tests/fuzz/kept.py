@@ -1,8 +1,8 @@
 """A small failure as a file of SQL, which stays as a test.
 
 A file holds the data as views over VALUES, so that it can be run by hand, the settings as
-comments, and the query. The test writes the data to Parquet files as they were when it failed,
-since Selinger reads their footers, and compares Selinger's answer with stock Spark's.
+comments, and the query. The test writes the data to files as they were when it failed, since
+Selinger reads their footers, and compares Selinger's answer with stock Spark's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.fuzz import campaign, options
+from tests.fuzz import campaign, options, verdict
 from tests.fuzz.data import Column, Table, values_sql
 from tests.fuzz.shrink import Failure, shrink
 from tests.fuzz.sqltypes import SqlType, Value, parse_type
@@ -36,36 +36,31 @@ def show(root: SparkSession, seed: int, index: int) -> None:
     print(case.query.sql(SPARK), f"both: {case.common}", *case.variants, sep="\n", flush=True)
 
 
-def reduce(worker: Worker, finding: Finding, seconds: float = 90.0) -> tuple[Failure, Verdict]:
-    """Make a finding small."""
-    spark = worker.spark
+def reduce(
+    worker: Worker, finding: Finding, seconds: float = 90.0
+) -> tuple[Failure, Verdict | None]:
+    """Make a finding small; without a verdict if it does not come again."""
+    case, wanted = finding.case, finding.verdict
     loaded: list[Table] = []
-    last = finding.verdict
+    last: Verdict | None = None
 
     def fails(failure: Failure) -> bool:
         nonlocal loaded, last
         if loaded != failure.tables:
-            _reload(spark, loaded, failure.tables)
+            _reload(worker.spark, loaded, failure.tables)
+            if wanted.kind == verdict.DUCK:
+                worker.duck.load(failure.tables)
             loaded = list(failure.tables)
-        judged = _judge(spark, failure)
-        if judged.kind == finding.verdict.kind and _cause(judged) == _cause(finding.verdict):
+        tried = replace(case, tables=loaded, query=failure.query, common=failure.common)
+        judged = worker.again(tried, failure.conf, wanted.kind)
+        if (judged.kind, judged.error) == (wanted.kind, wanted.error):
             last = judged
             return True
         return False
 
-    case = finding.case
-    failure = Failure(case.tables, case.query, case.common, finding.conf)
-    spark.load([])
-    if not fails(failure):
-        # It hangs on what ran before, caches for instance: the whole of it is kept.
-        return failure, finding.verdict
-    return shrink(failure, fails, seconds), last
-
-
-def _cause(judged: Verdict) -> str:
-    """Tell errors apart by their condition; rows have none."""
-    named = re.match(r"(?:expected [\w.]+, found )?([\w.]+):", judged.detail)
-    return named.group(1) if named else ""
+    failure = _whole(finding)
+    worker.spark.load([])
+    return (shrink(failure, fails, seconds) if fails(failure) else failure), last
 
 
 def _reload(spark: Spark, before: list[Table], after: list[Table]) -> None:
@@ -75,31 +70,48 @@ def _reload(spark: Spark, before: list[Table], after: list[Table]) -> None:
             spark.put(table)
 
 
-def _judge(spark: Spark, failure: Failure) -> Verdict:
-    text = failure.query.sql(SPARK)
-    stock = spark.run(text, {**failure.common, **options.OFF})
-    if stock.rows is None and campaign.is_refused(stock):
-        return Verdict("refused")
-    found = spark.run(text, {**failure.common, **failure.conf})
-    return judge(
-        stock,
-        found,
-        ordered=is_ordered(failure.query),
-        zero_open=leaves_sign_of_zero_open(failure.query),
-    )
+#: Stands at the head of a file that is no test, since it would pass.
+NOT_REPRODUCED = "-- NOT REPRODUCED ALONE"
 
 
-def keep(worker: Worker, finding: Finding, folder: Path, seconds: float = 90.0) -> Path:
-    """Make a finding small, and write it to a file in a folder."""
-    failure, judged = reduce(worker, finding, seconds)
+def keep(
+    worker: Worker, finding: Finding, tests: Path, others: Path, seconds: float = 90.0
+) -> Path:
+    """Make a finding small, and write it to a file.
+
+    Parameters
+    ----------
+    worker : Worker
+        Runs it again.
+    finding : Finding
+        What was found.
+    tests : pathlib.Path
+        The folder of those that fail again: `replay` shows them, so they stay as tests.
+    others : pathlib.Path
+        The folder of all others. What hangs on cases that ran before does not fail alone, and
+        what DuckDB answers, or an error of the fuzzer, is nothing that `replay` compares.
+    seconds : float
+        How long to make it smaller.
+    """
+    failure: Failure = _whole(finding)
+    judged: Verdict | None = None
+    if finding.verdict.kind != verdict.BROKEN:
+        failure, judged = reduce(worker, finding, seconds)
+    first = "" if judged else f"{NOT_REPRODUCED}\n"
+    is_test = judged is not None and judged.kind in verdict.DIFFERENCES
+    folder = tests if is_test else others
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"seed{finding.case.seed}_case{finding.case.index}.sql"
-    text = kept_text(
-        failure, judged, f"make fuzz SEED={finding.case.seed}, case {finding.case.index}"
-    )
+    text = first + kept_text(failure, judged or finding.verdict, f"make fuzz {finding.case.name}")
     path.write_text(text, encoding="utf-8")
-    print(f"{finding.case.name}: kept as {path}\n{text}", flush=True)
+    kept_as = "kept as the test" if is_test else "no test, written to"
+    print(f"{finding.case.name}: {kept_as} {path}\n{text}", flush=True)
     return path
+
+
+def _whole(finding: Finding) -> Failure:
+    case = finding.case
+    return Failure(case.tables, case.query, case.common, finding.conf)
 
 
 def kept_text(failure: Failure, judged: Verdict, origin: str) -> str:
@@ -113,7 +125,8 @@ def kept_text(failure: Failure, judged: Verdict, origin: str) -> str:
     for table in failure.tables:
         layout = (
             f"files={table.files} group_rows={table.group_rows} "
-            f"dictionary={table.dictionary} integers={table.integers}"
+            f"dictionary={table.dictionary} integers={table.integers} "
+            f"source={table.source} v2={table.v2}"
         )
         lines += [f"-- layout: {table.name} {layout}", f"{values_sql(table)};", ""]
     return "\n".join([*lines, f"{failure.query.sql(SPARK)};", ""])
@@ -193,6 +206,8 @@ def _materialised(spark: Spark, view: str, layouts: dict[str, dict[str, str]]) -
         group_rows=int(layout.get("group_rows", "1000")),
         dictionary=layout.get("dictionary", "True") == "True",
         integers=layout.get("integers", "False") == "True",
+        source=layout.get("source", "parquet"),
+        v2=layout.get("v2", "False") == "True",
     )
 
 

@@ -84,9 +84,11 @@ class Space:
                 conf[knob.key] = rng.choice(knob.values)
         if self.distorts and rng.random() < 0.5:
             conf[DISTORTION] = str(rng.randint(1, 2**31))
-        for key, values in _SPARK.items():
-            if rng.random() < 0.15:
-                conf[key] = rng.choice(values)
+        # Without any, a plan can be compared with stock Spark's: the others differ in any case.
+        if rng.random() < 0.5:
+            for key, values in _SPARK.items():
+                if rng.random() < 0.3:
+                    conf[key] = rng.choice(values)
         return conf
 
 
@@ -95,12 +97,16 @@ _SPARK: Mapping[str, tuple[str, ...]] = {
     "spark.sql.join.preferSortMergeJoin": ("true", "false"),
     "spark.sql.cbo.enabled": ("true",),
     "spark.sql.cbo.joinReorder.enabled": ("true",),
-    "spark.sql.sources.useV1SourceList": ("",),
     "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": ("0",),
     "spark.sql.shuffle.partitions": ("1", "3"),
     "spark.sql.adaptive.coalescePartitions.enabled": ("false",),
     "spark.sql.files.maxPartitionBytes": ("1000", "5000"),
 }
+
+
+def of_spark(conf: Conf) -> Conf:
+    """Give the settings that are Spark's own."""
+    return {key: value for key, value in conf.items() if not key.startswith("spark.selinger.")}
 
 
 def _flag(rng: Random, share: float) -> str:

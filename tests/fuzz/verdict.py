@@ -21,10 +21,16 @@ FAILS = "fails only with Selinger"
 PASSES = "fails only with stock Spark"
 OTHER_ERROR = "another error"
 OPEN_ERROR = "another row's error"
+ENDLESS = "stopped only with Selinger"
 STOPPED = "stopped after a time"
+DUCK = "DuckDB has other rows"
+BROKEN = "fuzzer broke"
+LOST = "Spark's JVM ended"
 
-#: Kinds that are wrong.
-FINDINGS = (ROWS, ZERO, ORDER, FAILS, PASSES, OTHER_ERROR)
+#: Kinds of differences between Selinger's answer and stock Spark's.
+DIFFERENCES = (ROWS, ZERO, ORDER, FAILS, PASSES, OTHER_ERROR, ENDLESS)
+#: Kinds that are findings.
+FINDINGS = (*DIFFERENCES, DUCK, BROKEN, LOST)
 
 #: Errors that one row raises. Which of several rows comes first is open, so if a query has more
 #: than one of them, either may be what it ends with.
@@ -42,23 +48,38 @@ ROW_ERRORS = frozenset(
         "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION",
         "REMAINDER_BY_ZERO",
         "SCALAR_SUBQUERY_TOO_MANY_ROWS",
-        # Two stages failed before the first error was seen.
-        "STAGE_MATERIALIZATION_MULTIPLE_FAILURES",
     }
 )
 
 
+def are_row_errors(*errors: str) -> bool:
+    """Tell whether rows raised all these errors, of which each may be of several stages.
+
+    Examples
+    --------
+    >>> are_row_errors("CAST_OVERFLOW and DIVIDE_BY_ZERO"), are_row_errors("INTERNAL_ERROR")
+    (True, False)
+    """
+    return all(name in ROW_ERRORS for error in errors for name in error.split(" and "))
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """The kind of a difference, and what it is."""
+    """The kind of a difference, what it is, and the error that it is about, if any."""
 
     kind: str
     detail: str = ""
+    error: str = ""
 
     @property
     def wrong(self) -> bool:
         """Whether it is a finding."""
         return self.kind in FINDINGS
+
+    def is_like(self, other: Verdict) -> bool:
+        """Tell whether another one is of the same kind; which row's error it is stays open."""
+        same = self.error == other.error or are_row_errors(self.error, other.error)
+        return self.kind == other.kind and same
 
 
 def judge(expected: Outcome, found: Outcome, *, ordered: bool, zero_open: bool) -> Verdict:
@@ -96,18 +117,19 @@ def judge(expected: Outcome, found: Outcome, *, ordered: bool, zero_open: bool) 
 
 
 def _errors(expected: Outcome, found: Outcome) -> Verdict:
-    if "SPARK_JOB_CANCELLED" in (expected.error, found.error):
+    if expected.timed_out:
         return Verdict(STOPPED)
+    if found.timed_out:
+        return Verdict(ENDLESS)
     if expected.rows is not None:
-        return Verdict(FAILS, f"{found.error}: {found.message}")
+        return Verdict(FAILS, f"{found.error}: {found.message}", found.error)
     if found.rows is not None:
-        return Verdict(PASSES, f"{expected.error}: {expected.message}")
+        return Verdict(PASSES, f"{expected.error}: {expected.message}", expected.error)
     if expected.error == found.error:
         return Verdict(SAME)
     detail = f"expected {expected.error}, found {found.error}: {found.message}"
-    if {expected.error, found.error} <= ROW_ERRORS:
-        return Verdict(OPEN_ERROR, detail)
-    return Verdict(OTHER_ERROR, detail)
+    kind = OPEN_ERROR if are_row_errors(expected.error, found.error) else OTHER_ERROR
+    return Verdict(kind, detail, found.error)
 
 
 def _multiset(left: Sequence[Row], right: Sequence[Row]) -> Verdict:

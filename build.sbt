@@ -97,6 +97,8 @@ lazy val selinger = (project in file("."))
       "-Xmx3g",
       // Short queries, most of them planned once: compiling them for a long life would not pay.
       "-XX:TieredStopAtLevel=1",
+      // Its default is 48 MB then; once that is full nothing is compiled, and the JVM may end.
+      "-XX:ReservedCodeCacheSize=512m",
       "-XX:+UseSerialGC",
       "-XX:+IgnoreUnrecognizedVMOptions",
       "-Dio.netty.tryReflectionSetAccessible=true",

@@ -137,7 +137,7 @@ def _about(figures: Figures) -> str:
 
 def overview(folder: Path) -> str:
     """Write one line for each benchmark: its total ratio, and what it divides."""
-    names = [*QUERIES, *ESTIMATES, "planning", "plancost-tpcds-sf10", "operators"]
+    names = [*QUERIES, *ESTIMATES, *PLANNING, "operators"]
     names += sorted({path.stem for path in folder.glob("*.json")} - set(names))
     lines = []
     for name in names:

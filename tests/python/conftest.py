@@ -19,4 +19,8 @@ for folder in (ROOT / "python", ROOT):
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 # Each JVM lives for some seconds: compiling for a long life would take most of them.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# With one compiler the space for code is 48 MB; once a session has filled it, nothing is compiled.
+os.environ.setdefault(
+    "JAVA_TOOL_OPTIONS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m",
+)

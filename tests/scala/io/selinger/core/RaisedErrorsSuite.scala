@@ -100,18 +100,39 @@ class RaisedErrorsSuite extends AnyFunSuite with SharedSession {
     assert(late(average(10.0, DecimalType(11, 6))) && late(average(100.0, DecimalType(10, 6))))
   }
 
+  test("sums and averages of decimals are safe only with room for any result") {
+    def mayRaiseOn(kind: DecimalType) = {
+      val value = AttributeReference("v", kind)()
+      Seq(Sum(value), Average(value)).map { function =>
+        val result = Alias(function.toAggregateExpression(), "result")()
+        mayRaise(Aggregate(Nil, Seq(result), LocalRelation(value)))
+      }
+    }
+    assert(mayRaiseOn(DecimalType(28, 2)) == Seq(false, false))
+    assert(mayRaiseOn(DecimalType(29, 2)) == Seq(true, true))
+  }
+
   test("running a plan may raise errors unless its operators and sources are known not to") {
     Tables.register(spark)
     def ofQuery(text: String) = spark.sql(text).queryExecution.optimizedPlan
     Seq(
       "SELECT k, count(*), max(big), min(s) FROM facts WHERE id < 5 AND s LIKE 'a%' GROUP BY k",
-      "SELECT DISTINCT a.k FROM facts a JOIN dims b ON a.k = b.k UNION ALL SELECT k FROM nulls"
+      "SELECT DISTINCT a.k FROM facts a JOIN dims b ON a.k = b.k UNION ALL SELECT k FROM nulls",
+      "SELECT k, sum(CAST(id AS DOUBLE)), avg(id), sum(length(s)) FROM facts GROUP BY k",
+      "SELECT k, rank() OVER (PARTITION BY k ORDER BY id), max(s) OVER (PARTITION BY k) FROM facts",
+      "SELECT id FROM facts ORDER BY upper(s)"
     ).foreach(text => assert(!mayRaise(ofQuery(text)), text))
     Seq(
       "SELECT k, count(*) FILTER (WHERE 1 / id > 0) FROM facts GROUP BY k",
       "SELECT k, sum(CAST(s AS DECIMAL(7, 2))) FROM facts GROUP BY k",
       "SELECT k, max(1 / id) FROM facts GROUP BY k",
+      "SELECT k, sum(big) FROM facts GROUP BY k",
       "SELECT k FROM facts WHERE CAST(s AS INT) > 1",
+      "SELECT k, rank() OVER (PARTITION BY k ORDER BY 1 / id) FROM facts",
+      "SELECT k, sum(big) OVER (PARTITION BY k) FROM facts",
+      "SELECT k, max(s) OVER (ORDER BY id RANGE BETWEEN 5 PRECEDING AND CURRENT ROW) FROM facts",
+      "SELECT ntile(4) OVER (ORDER BY id) FROM facts",
+      "SELECT id FROM facts ORDER BY 1 / id",
       "SELECT id, explode(sequence(id, 5)) FROM facts"
     ).foreach(text => assert(mayRaise(ofQuery(text)), text))
     val numbers = spark.range(5).as[Long](Encoders.scalaLong)

@@ -114,7 +114,7 @@ object RaisedErrors {
         case _ => true
       }
     case _: Project | _: Filter | _: Join | _: Aggregate | _: Union | _: Distinct | _: Expand |
-        _: RepartitionOperation | _: GlobalLimit | _: LocalLimit =>
+        _: RepartitionOperation | _: GlobalLimit | _: LocalLimit | _: Sort | _: Window =>
       plan.expressions.exists(expression => !isSafe(withoutFilters(computed(expression)))) ||
       plan.children.exists(mayRaise)
     case _ => true
@@ -125,13 +125,49 @@ object RaisedErrors {
     case _: DynamicPruning | _: BloomFilterMightContain => Literal.TrueLiteral
   }
 
-  /** Without aggregates that cannot raise an error. */
-  private def computed(expression: Expression): Expression = expression.transform {
+  /** Without aggregates, ranks and sort orders that cannot raise an error. */
+  private def computed(expression: Expression): Expression = expression.transformDown {
     case decimal @ OfUnscaled() if aggregatesOf(decimal).forall(hasSafeInputs) =>
       AttributeReference("result", decimal.dataType)()
-    case aggregate @ Aggregated(_: Count | _: Min | _: Max)
-        if aggregatesOf(aggregate).forall(hasSafeInputs) =>
+    case aggregate @ Aggregated(function)
+        if hasRoom(function) && aggregatesOf(aggregate).forall(hasSafeInputs) =>
       AttributeReference("result", aggregate.dataType)()
+    case order: SortOrder if isSafe(order.child) => order.child
+    case WindowExpression(function, specification) if isSafe(function, specification) =>
+      AttributeReference("result", function.dataType)()
+  }
+
+  /**
+   * Whether an aggregate holds its result whatever its inputs are. Sums have ten digits, or a factor of
+   * 2³², more than their values, which no group has enough rows to exceed.
+   */
+  private def hasRoom(function: AggregateFunction): Boolean = function match {
+    case _: Count | _: Min | _: Max => true
+    case Sum(_, context) if context.evalMode != EvalMode.ANSI => true
+    case Sum(value, _) =>
+      (value.dataType, function.dataType) match {
+        case (from: DecimalType, to: DecimalType) => to.precision >= from.precision + 10
+        case (ByteType | ShortType | IntegerType | FloatType | DoubleType, _) => true
+        case _ => false
+      }
+    case Average(Of(value), _) => value.precision + 10 <= DecimalType.MAX_PRECISION
+    case Average(value, _) => value.dataType.isInstanceOf[NumericType]
+    case _ => false
+  }
+
+  // Frames of values compute where they begin and end.
+  private def isSafe(function: Expression, specification: WindowSpecDefinition): Boolean = {
+    val frameIsSafe = specification.frameSpecification match {
+      case SpecifiedWindowFrame(_, lower, upper) =>
+        lower.isInstanceOf[SpecialFrameBoundary] && upper.isInstanceOf[SpecialFrameBoundary]
+      case _ => false
+    }
+    val functionIsSafe = function match {
+      case _: RowNumber | _: RankLike => true
+      case other => isSafe(computed(other))
+    }
+    functionIsSafe && frameIsSafe &&
+    (specification.partitionSpec ++ specification.orderSpec.map(_.child)).forall(isSafe)
   }
 
   private def aggregatesOf(expression: Expression): Seq[AggregateExpression] =

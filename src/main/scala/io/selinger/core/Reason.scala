@@ -195,6 +195,13 @@ object Reason {
     "Add the missing join condition, if there is one."
   )
 
+  val RepeatedColumns: Reason = Reason(
+    "REPEATED_COLUMNS",
+    "Spark computes a subquery twice here, and a join condition cannot tell its two results apart, " +
+      "so the order of the joins stays.",
+    "Write the subquery as a join."
+  )
+
   val JoinFixed: Reason = Reason(
     "JOIN_FIXED",
     "If the joins here were reordered, the query could return different rows, so they stay.",

@@ -1,6 +1,11 @@
 package io.selinger.cost
 
-import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide, JoinSelectionHelper}
+import org.apache.spark.sql.catalyst.optimizer.{
+  BuildLeft,
+  BuildRight,
+  BuildSide,
+  JoinSelectionHelper
+}
 import org.apache.spark.sql.catalyst.plans.{FullOuter, InnerLike, JoinType}
 
 /**
@@ -56,6 +61,8 @@ final case class BuildSides(
 }
 
 object BuildSides {
+
+  val all: Seq[BuildSide] = Seq(BuildLeft, BuildRight)
 
   /** What Spark's operators support. */
   private final class Support extends JoinSelectionHelper

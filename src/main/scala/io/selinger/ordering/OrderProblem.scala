@@ -51,9 +51,16 @@ private[selinger] object OrderProblem {
     Precondition(Reason.MayRaise)(region =>
       SQLConf.get.adaptiveExecutionEnabled || !region.relations.exists(RaisedErrors.mayRaise)
     ),
+    // Spark copies a subquery, with the ids of its columns, where a filter asks for its result.
+    Precondition(Reason.RepeatedColumns)(region => haveOwnColumns(region.relations)),
     // Spark tells products that the query asks for from those that it is to refuse by their type.
     Precondition(Reason.CrossProduct)(region => !isForbidden(region.root))
   )
+
+  private def haveOwnColumns(relations: Seq[LogicalPlan]): Boolean = {
+    val ids = relations.flatMap(_.outputSet.toSeq.map(_.exprId))
+    ids.distinct.size == ids.size
+  }
 
   /** What a search for the order of a region needs, or why there is none. */
   def of(session: SparkSession, region: JoinRegion): Either[Reason, OrderProblem] =

@@ -14,10 +14,11 @@ import org.apache.spark.sql.classic.SparkSession
  *   2. Spark's own join reordering is not switched on      else SPARK_REORDERS
  *   3. no column of a relation is computed by what can
  *      raise errors                                        else ERRORS_DEPEND_ON_PLAN
- *   4. no product of two sides, where the user wants
+ *   4. no two relations have a column of the same id       else REPEATED_COLUMNS
+ *   5. no product of two sides, where the user wants
  *      Spark to refuse these                               else CROSS_PRODUCT
- *   5. the rows of every relation can be estimated         else NO_STATISTICS
- *   6. conditions connect all relations                    else CROSS_PRODUCT
+ *   6. the rows of every relation can be estimated         else NO_STATISTICS
+ *   7. conditions connect all relations                    else CROSS_PRODUCT
  * and where the order found costs less than the order written by more than estimates are worth, or by
  * a quarter of that where it costs no more even if every relation has as many rows as its upper bound
  * says, else ORDER_CHEAP_ENOUGH; ORDER_SHARED where it serves several regions together. Regions of two relations
@@ -83,6 +84,7 @@ object ReorderJoins
     Reason.StreamingPlan,
     Reason.SparkReorders,
     Reason.MayRaise,
+    Reason.RepeatedColumns,
     Reason.CrossProduct,
     Reason.NoStatistics,
     Reason.JoinFixed,

@@ -17,7 +17,7 @@ import io.selinger.cost.{
 }
 import io.selinger.estimate.{PlanEstimate, RowSize}
 import io.selinger.ordering.JoinGraphs
-import io.selinger.ordering.graph.{Connection, JoinKind}
+import io.selinger.ordering.graph.{Connection, JoinGraph, JoinKind}
 import io.selinger.strategy.JoinChoice
 import io.selinger.testing.JoinSides
 import io.selinger.testing.JoinSides.{anyLimits, mib, rows}
@@ -53,7 +53,7 @@ class OneOperatorModelSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   private def model(limits: JoinLimits, operators: Seq[JoinOperator] = JoinOperators.all) =
     new JoinOperatorModel(operators, cost, limits)
 
-  private def operatorCost(model: JoinOperatorModel): OperatorCost = {
+  private def operatorCost(model: JoinOperatorModel, graph: JoinGraph = graph): OperatorCost = {
     val distinct = graph.keys.map(_.members.map { case (i, _) => i -> 100.0 }.toMap)
     new OperatorCost(graph, new ComparedKeys(graph, distinct), model)
   }
@@ -115,6 +115,27 @@ class OneOperatorModelSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
     // Each of the operators that join by keys has been the cheapest at some inputs.
     assert(chosen == JoinOperators.all.filterNot(withoutKeys).toSet)
+  }
+
+  test("a join without keys costs what Spark runs it by, also where no side may be broadcast") {
+    // Nothing connects the two ends of a chain.
+    val ends = JoinGraphs.chain(3)
+    forAll(relations, relations, anyLimits, Gen.oneOf(JoinKind.all)) {
+      (left, right, limits, kind) =>
+        val how = Connection(kind, None, swapped = false)
+        val result = PlanEstimate(Quantity(left.rows, Origin.Derived), left.rows, None)
+        def cheapest(limits: JoinLimits) =
+          operatorCost(model(limits), ends).cheapest(tree(left, 0), tree(right, 2), how, result)
+        def within(bytes: Option[Double]) = cheapest(
+          limits.copy(
+            broadcastBytes = bytes,
+            countedBroadcastBytes = bytes,
+            totalBroadcastBytes = bytes.getOrElse(0.0)
+          )
+        ).seconds
+        val (any, none) = (within(Some(1e30)), within(None))
+        if (kind == JoinKind.Inner) assert(any <= none) else assert(any == none)
+    }
   }
 
   test("every kind of join may build from the sides that Spark's operators support") {

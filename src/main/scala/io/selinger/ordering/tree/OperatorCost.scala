@@ -1,6 +1,13 @@
 package io.selinger.ordering.tree
 
-import io.selinger.cost.{JoinDistribution, JoinFacts, JoinOperatorModel, JoinSide}
+import io.selinger.cost.{
+  BroadcastNestedLoop,
+  BuildSides,
+  JoinDistribution,
+  JoinFacts,
+  JoinOperatorModel,
+  JoinSide
+}
 import io.selinger.cost.JoinOperatorModel.Priced
 import io.selinger.estimate.{PlanEstimate, RowSize}
 import io.selinger.estimate.joins.{JoinEstimator, JoinKeys}
@@ -41,7 +48,9 @@ private[ordering] final class OperatorCost(
     unplanned.cheapest(join) match {
       case Some(best) => operatorOf(best, left, right, keys, how.kind)
       // Spark broadcasts a side then, however large.
-      case None => Operator(cost.allPairs(join.left, join.right), Nil, None, 0.0)
+      case None =>
+        val loops = BuildSides.all.filter(join.builds.broadcast).map(BroadcastNestedLoop(_))
+        Operator(loops.map(_.seconds(join, cost)).min, Nil, None, 0.0)
     }
   }
 

@@ -190,7 +190,7 @@ def judge_case(case: Case, expected: Outcome, found: Outcome) -> Verdict:
 
 def excuse(spark: Spark, case: Case, conf: Conf, judged: Verdict, found: Outcome) -> str:
     """Say why an answer that differs from stock Spark's is right; nothing if it is wrong."""
-    if _is_unstable(spark, case, judged):
+    if _is_unstable(spark, case, judged, found):
         return UNSTABLE
     if judged.kind in (verdict.FAILS, verdict.PASSES) and _is_sparks_own(spark, case, conf, found):
         return SPARKS_OWN
@@ -199,10 +199,32 @@ def excuse(spark: Spark, case: Case, conf: Conf, judged: Verdict, found: Outcome
     return ""
 
 
-def _is_unstable(spark: Spark, case: Case, judged: Verdict) -> bool:
-    """Tell whether stock Spark differs from itself in the same way."""
+def _is_unstable(spark: Spark, case: Case, judged: Verdict, found: Outcome) -> bool:
+    """Tell whether stock Spark differs from itself in the same way, and in the same columns."""
     first, *others = [run_stock(spark, case, partitions) for partitions in _PARTITIONS]
-    return any(judge_case(case, first, other).is_like(judged) for other in others)
+    differs_too = any(judge_case(case, first, other).is_like(judged) for other in others)
+    return differs_too and _agree_where_stable([first, *others], found)
+
+
+def _agree_where_stable(stock: list[Outcome], found: Outcome) -> bool:
+    """Tell whether an answer has the values of all columns in which those of stock Spark agree."""
+    answers = [outcome.rows for outcome in stock if outcome.rows is not None]
+    if found.rows is None or len(answers) < len(stock):
+        return True
+    rows = [*answers, found.rows]
+    if len(rows[-1]) not in map(len, answers):
+        return len(set(map(len, answers))) > 1
+    width = min((len(row) for answer in rows for row in answer[:1]), default=0)
+    for column in range(width):
+        first, *others, own = [Outcome([(row[column],) for row in answer]) for answer in rows]
+        is_stable = all(_have_same_rows(first, other) for other in others)
+        if is_stable and not _have_same_rows(first, own):
+            return False
+    return True
+
+
+def _have_same_rows(one: Outcome, other: Outcome) -> bool:
+    return judge(one, other, ordered=False, zero_open=True).kind == verdict.SAME
 
 
 def _is_sparks_own(spark: Spark, case: Case, conf: Conf, found: Outcome) -> bool:
@@ -354,7 +376,7 @@ class Worker:
         plain = run_stock(self.spark, case, _NOT_PUSHED)
         if plain.rows is not None and not judged_by(plain).wrong:
             report.excuse(case, LOST_ROWS)
-        elif _is_unstable(self.spark, case, judged):
+        elif _is_unstable(self.spark, case, judged, answer):
             report.excuse(case, UNSTABLE)
         else:
             return Verdict(verdict.DUCK, f"{judged.kind}: {judged.detail}")

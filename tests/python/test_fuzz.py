@@ -356,6 +356,27 @@ def test_instability_must_be_of_the_same_kind() -> None:
 
     assert excuse(Outcome([(-2,)])) == campaign.UNSTABLE
     assert not excuse(Outcome(None, "INTERNAL_ERROR"))
+    # The number of rows was the same each time.
+    assert not excuse(Outcome([(-2,), (-3,)]))
+
+
+def test_instability_of_one_column_excuses_no_other() -> None:
+    case = _case(Select([Item(Col(INT, "a", "k"), "c")], Named("t", "a")), {})
+    numbers = count()
+
+    class Changing:
+        def run(self, text: str, conf: options.Conf) -> Outcome:
+            assert text
+            assert conf
+            return Outcome([(next(numbers), 7)])
+
+    def excuse(found: Outcome) -> str:
+        stock: Any = Changing()
+        judged = campaign.judge_case(case, Outcome([(-1, 7)]), found)
+        return campaign.excuse(stock, case, {options.MODE: "on"}, judged, found)
+
+    assert excuse(Outcome([(-2, 7)])) == campaign.UNSTABLE
+    assert not excuse(Outcome([(-2, 8)]))
 
 
 # ---- judging -------------------------------------------------------------------------------

@@ -2,7 +2,7 @@ package io.selinger
 
 /**
  * How many rows a plan returns, and what its columns hold: the numbers themselves, columns that are
- * computed from others, widths of rows. The rooms estimate predicates, then joins, then plans; each
- * uses only those before it.
+ * computed from others, widths of rows. The packages below estimate predicates, then joins, then
+ * plans; each uses only those before it.
  */
 package object estimate

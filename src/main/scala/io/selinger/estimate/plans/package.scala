@@ -1,7 +1,7 @@
 package io.selinger.estimate
 
 /**
- * Estimates of whole plans: every operator, from leaves upwards. The only room that asks for
- * statistics of relations, and the one that rules ask for estimates.
+ * Estimates of whole plans: every operator, from leaves upwards. Of `estimate`, only this package asks
+ * for statistics of relations. Rules ask it for estimates.
  */
 package object plans

@@ -4,7 +4,7 @@ What each mechanism of the ordering of joins brings.
     python -m benchmarks.ablation
 
 The same queries are planned with all mechanisms and with each left out; nothing is executed. Joins
-of generated forms give costs of orders, and planning times at 20 and 100 relations. Queries of
+of generated forms give costs of orders, and planning times at 14 to 100 relations. Queries of
 TPC-DS, planned from statistics at scale factors 10 and 1000 without data, give costs of orders and
 tell which queries get another plan: only these need be run to see what a mechanism does to them.
 

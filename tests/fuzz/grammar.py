@@ -72,7 +72,7 @@ _PEER_FRAMES = ["", "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"]
 
 
 @dataclass(frozen=True)
-class Known:
+class ScopeColumn:
     """A column in sight: `most` bounds the rows that share a value of it."""
 
     alias: str
@@ -93,7 +93,7 @@ class Source:
     """A relation with the columns that can be read of it, and a bound of its rows."""
 
     relation: Relation
-    columns: list[Known]
+    columns: list[ScopeColumn]
     rows: float
 
 
@@ -102,7 +102,7 @@ class Result:
     """A query with its columns, whose alias is not known yet, and a bound of its rows."""
 
     query: Query
-    columns: list[Known]
+    columns: list[ScopeColumn]
     rows: float
 
 
@@ -115,7 +115,7 @@ class Grammar:
         self.aliases = 0
         self.names = 0
         self.tables = [self._known_table(table) for table in tables]
-        self.ctes: list[tuple[str, list[Known], float]] = []
+        self.ctes: list[tuple[str, list[ScopeColumn], float]] = []
 
     # ---- small choices ---------------------------------------------------------------------
 
@@ -132,9 +132,9 @@ class Grammar:
         count = min(len(choices), self.rng.randint(least, most))
         return self.rng.sample(list(choices), count)
 
-    def _known_table(self, table: data.Table) -> tuple[str, list[Known], float]:
+    def _known_table(self, table: data.Table) -> tuple[str, list[ScopeColumn], float]:
         columns = [
-            Known(
+            ScopeColumn(
                 "",
                 column.name,
                 column.type,
@@ -185,7 +185,7 @@ class Grammar:
     def rows_of(
         self,
         depth: int,
-        outer: Sequence[Known],
+        outer: Sequence[ScopeColumn],
         want: list[SqlType] | None,
         outermost: bool = False,
     ) -> Result:
@@ -230,7 +230,7 @@ class Grammar:
             items.append(Item(expr, name))
             most = column.most if column else source.rows
             known = column.samples if column else ()
-            columns.append(Known("", name, expr.type, tame, most, known))
+            columns.append(ScopeColumn("", name, expr.type, tame, most, known))
         distinct = self.chance(0.2)
         if distinct and len(columns) == 1:
             columns = [replace(columns[0], most=1)]
@@ -238,8 +238,8 @@ class Grammar:
         return Result(query, columns, source.rows)
 
     def _output(
-        self, columns: Sequence[Known], kind: SqlType | None, depth: int
-    ) -> tuple[Expr, bool, Known | None]:
+        self, columns: Sequence[ScopeColumn], kind: SqlType | None, depth: int
+    ) -> tuple[Expr, bool, ScopeColumn | None]:
         fitting = [c for c in columns if kind is None or c.type == kind]
         if fitting and self.chance(0.55 if self.risky else 0.75):
             column = self.one(fitting)
@@ -282,7 +282,7 @@ class Grammar:
             return Source(Derived(result.query, alias), columns, result.rows)
         return self._named(*self.one(self.tables))
 
-    def _named(self, name: str, columns: list[Known], rows: float) -> Source:
+    def _named(self, name: str, columns: list[ScopeColumn], rows: float) -> Source:
         alias = self._alias("a")
         return Source(Named(name, alias), [replace(c, alias=alias) for c in columns], rows)
 
@@ -355,7 +355,7 @@ class Grammar:
         columns += [replace(c, most=c.most * max(1, fan_left)) for c in right.columns]
         return Source(relation, columns, matched + extra)
 
-    def _equal(self, a: Known, b: Known, null_safe: bool) -> Expr:
+    def _equal(self, a: ScopeColumn, b: ScopeColumn, null_safe: bool) -> Expr:
         portable = a.type == b.type or (a.type.is_integer and b.type.is_integer)
         if null_safe:
             duck = "({0} IS NOT DISTINCT FROM {1})"
@@ -385,7 +385,7 @@ class Grammar:
             conditions.append(tested)
         return conditions
 
-    def condition(self, columns: Sequence[Known], depth: int) -> Expr:
+    def condition(self, columns: Sequence[ScopeColumn], depth: int) -> Expr:
         """Make a condition on some columns."""
         if depth > 0 and self.chance(0.3):
             args = [self.condition(columns, depth - 1) for _ in range(2)]
@@ -393,7 +393,7 @@ class Grammar:
         if depth > 0 and self.chance(0.08):
             return Op(BOOLEAN, "(NOT {0})", [self.condition(columns, depth - 1)])
         column = self.one(columns)
-        forms: list[Callable[[Sequence[Known], Known], Expr | None]] = [
+        forms: list[Callable[[Sequence[ScopeColumn], ScopeColumn], Expr | None]] = [
             self._to_constant,
             self._to_constant,
             self._to_constant,
@@ -406,35 +406,35 @@ class Grammar:
             forms.append(self._raising_test)
         return self.one(forms)(columns, column) or self._to_constant(columns, column)
 
-    def constant(self, column: Known) -> Lit:
+    def constant(self, column: ScopeColumn) -> Lit:
         """Give a value of a column, or one near its values."""
         if column.samples and self.chance(0.95):
             return Lit(column.type, self.one(column.samples))
         return Lit(column.type, None if self.chance(0.3) else _plain_value(column.type))
 
-    def _to_constant(self, _: Sequence[Known], column: Known) -> Expr:
+    def _to_constant(self, _: Sequence[ScopeColumn], column: ScopeColumn) -> Expr:
         if column.type == BOOLEAN:
             return Op(BOOLEAN, self.one(["{0}", "(NOT {0})", "({0} IS TRUE)"]), [column.col])
         sign = self.one(["=", "<>", "<>", "<", "<=", "<=", ">", ">=", ">="])
         return Op(BOOLEAN, f"({{0}} {sign} {{1}})", [column.col, self.constant(column)])
 
-    def _to_column(self, columns: Sequence[Known], column: Known) -> Expr | None:
+    def _to_column(self, columns: Sequence[ScopeColumn], column: ScopeColumn) -> Expr | None:
         others = [c for c in columns if c.type == column.type and c != column]
         if not others:
             return None
         template = f"({{0}} {self.one(_COMPARISONS)} {{1}})"
         return Op(BOOLEAN, template, [column.col, self.one(others).col])
 
-    def _null_test(self, _: Sequence[Known], column: Known) -> Expr:
+    def _null_test(self, _: Sequence[ScopeColumn], column: ScopeColumn) -> Expr:
         return Op(BOOLEAN, f"({{0}} IS {self.one(['', 'NOT '])}NULL)", [column.col])
 
-    def _in_list(self, _: Sequence[Known], column: Known) -> Expr:
+    def _in_list(self, _: Sequence[ScopeColumn], column: ScopeColumn) -> Expr:
         values = [self.constant(column) for _ in range(self.rng.randint(1, 4))]
         places = ", ".join(f"{{{i + 1}}}" for i in range(len(values)))
         word = self.one(["IN", "IN", "NOT IN"])
         return Op(BOOLEAN, f"({{0}} {word} ({places}))", [column.col, *values])
 
-    def _computed(self, columns: Sequence[Known], column: Known) -> Expr | None:
+    def _computed(self, columns: Sequence[ScopeColumn], column: ScopeColumn) -> Expr | None:
         if column.type == STRING:
             pattern = self.one(["a%", "%b", "%a%", "_", "v1%"])
             return Op(BOOLEAN, f"({{0}} LIKE '{pattern}')", [column.col])
@@ -449,7 +449,7 @@ class Grammar:
 
     # ---- errors ----------------------------------------------------------------------------
 
-    def _raising(self, columns: Sequence[Known], kind: SqlType | None = None) -> Expr | None:
+    def _raising(self, columns: Sequence[ScopeColumn], kind: SqlType | None = None) -> Expr | None:
         """Make an expression that fails in ANSI mode for some values of its columns."""
         makers = [self._quotient, self._overflow, self._narrow, self._wide_decimal, self._number]
         for make in self.some(makers, len(makers), len(makers)):
@@ -458,14 +458,14 @@ class Grammar:
                 return made
         return None
 
-    def _raising_test(self, columns: Sequence[Known], _: Known) -> Expr | None:
+    def _raising_test(self, columns: Sequence[ScopeColumn], _: ScopeColumn) -> Expr | None:
         value = self._raising(columns)
         if value is None:
             return None
         limit = Lit(value.type, _plain_value(value.type))
         return Op(BOOLEAN, f"({{0}} {self.one(_COMPARISONS)} {{1}})", [value, limit])
 
-    def _quotient(self, columns: Sequence[Known]) -> Expr | None:
+    def _quotient(self, columns: Sequence[ScopeColumn]) -> Expr | None:
         whole = [c for c in columns if c.type.is_integer]
         if not whole:
             return None
@@ -476,7 +476,7 @@ class Grammar:
             return Op(BIGINT, "({0} DIV {1})", [a, b], portable=False)
         return Op(DOUBLE, "CAST(({0} / {1}) AS DOUBLE)", [a, b], portable=False)
 
-    def _overflow(self, columns: Sequence[Known]) -> Expr | None:
+    def _overflow(self, columns: Sequence[ScopeColumn]) -> Expr | None:
         far = [c for c in columns if c.type.is_integer and not c.tame]
         whole = [c for c in columns if c.type.is_integer]
         if not far:
@@ -487,7 +487,7 @@ class Grammar:
         args: list[Expr] = [a.col, b.col] if "{1}" in form else [a.col]
         return Op(kind if "{1}" in form else a.type, form, args, portable=False)
 
-    def _narrow(self, columns: Sequence[Known]) -> Expr | None:
+    def _narrow(self, columns: Sequence[ScopeColumn]) -> Expr | None:
         numbers = [c for c in columns if c.type.is_numeric and c.type != SMALLINT]
         if not numbers:
             return None
@@ -495,7 +495,7 @@ class Grammar:
         kind = self.one([SMALLINT, INT, decimal(5, 2)])
         return Op(kind, f"CAST({{0}} AS {str(kind).upper()})", [self.one(wild).col], portable=False)
 
-    def _wide_decimal(self, columns: Sequence[Known]) -> Expr | None:
+    def _wide_decimal(self, columns: Sequence[ScopeColumn]) -> Expr | None:
         decimals = [c for c in columns if c.type.kind == "decimal"]
         if not decimals:
             return None
@@ -506,7 +506,7 @@ class Grammar:
         template = f"CAST(({{0}} {sign} {{1}}) AS {str(kind).upper()})"
         return Op(kind, template, [column.col, other.col], portable=False)
 
-    def _number(self, columns: Sequence[Known]) -> Expr | None:
+    def _number(self, columns: Sequence[ScopeColumn]) -> Expr | None:
         texts = [c for c in columns if c.type == STRING]
         if not texts:
             return None
@@ -549,7 +549,7 @@ class Grammar:
         where = self._conditions(source, 1)
         return self._plain(source, where, want, 1)
 
-    def _correlate(self, query: Select, outer: Sequence[Known], equal: bool) -> bool:
+    def _correlate(self, query: Select, outer: Sequence[ScopeColumn], equal: bool) -> bool:
         """Compare a column of the subquery's relation with one of the query around it."""
         inner = list(self._readable(query.source))
         pairs = [(a, b) for a in inner for b in outer if a.type == b.type]
@@ -565,7 +565,7 @@ class Grammar:
             query.where.append(Op(BOOLEAN, f"({{0}} {sign} {{1}})", [c.col, d.col]))
         return True
 
-    def _readable(self, relation: Relation) -> list[Known]:
+    def _readable(self, relation: Relation) -> list[ScopeColumn]:
         known = {name: columns for name, columns, _ in [*self.tables, *self.ctes]}
         if isinstance(relation, Named):
             return [replace(c, alias=relation.alias) for c in known[relation.name]]
@@ -574,7 +574,7 @@ class Grammar:
             return [*self._readable(relation.left), *right]
         return []
 
-    def _scalar(self, outer: Sequence[Known]) -> Expr:
+    def _scalar(self, outer: Sequence[ScopeColumn]) -> Expr:
         """Make a subquery of one value: an aggregate without groups, or, as a risk, any column."""
         source = self._named(*self.one(self.tables))
         if self.risky and self.chance(0.2):
@@ -612,12 +612,12 @@ class Grammar:
         if grouping and self.chance(0.4):
             name = self._name()
             items.append(Item(Op(INT, "CAST(grouping({0}) AS INT)", [self.one(keys).col]), name))
-            columns.append(Known("", name, INT, True, source.rows * factor, ()))
+            columns.append(ScopeColumn("", name, INT, True, source.rows * factor, ()))
         for _ in range(self.rng.randint(0 if keys else 1, 3)):
             agg, tame = self._aggregate(source.columns, outermost)
             name = self._name()
             items.append(Item(agg, name))
-            columns.append(Known("", name, agg.type, tame, source.rows * factor, ()))
+            columns.append(ScopeColumn("", name, agg.type, tame, source.rows * factor, ()))
         having: list[Expr] = []
         if keys and self.chance(0.25):
             agg, _ = self._aggregate(source.columns, outermost=False)
@@ -636,7 +636,7 @@ class Grammar:
         rows = source.rows * factor if keys else 1
         return Result(query, columns, max(1, rows))
 
-    def _aggregate(self, columns: Sequence[Known], outermost: bool) -> tuple[Expr, bool]:
+    def _aggregate(self, columns: Sequence[ScopeColumn], outermost: bool) -> tuple[Expr, bool]:
         """Make an aggregate, and tell whether its sum would be exact again."""
         agg, tame = self._plain_aggregate(columns, outermost)
         if self.chance(0.2):
@@ -646,7 +646,7 @@ class Grammar:
             return Op(STRING, "array_join(sort_array({0}), ',', '-')", [agg], portable=False), True
         return agg, tame
 
-    def _plain_aggregate(self, columns: Sequence[Known], outermost: bool) -> tuple[Agg, bool]:
+    def _plain_aggregate(self, columns: Sequence[ScopeColumn], outermost: bool) -> tuple[Agg, bool]:
         column = self.one(columns)
         roll = self.rng.random()
         summed = [c for c in columns if c.type.is_numeric and c.tame and _has_room(c.type)]
@@ -669,7 +669,7 @@ class Grammar:
             return Agg(BOOLEAN, self.one(["bool_and", "bool_or"]), self.condition(columns, 0)), True
         return Agg(column.type, self.one(["min", "max"]), column.col), column.tame
 
-    def _sum(self, column: Known, columns: Sequence[Known]) -> tuple[Agg, bool]:
+    def _sum(self, column: ScopeColumn, columns: Sequence[ScopeColumn]) -> tuple[Agg, bool]:
         distinct = self.chance(0.2)
         if self.chance(0.25) and (column.type.is_integer or column.type == DOUBLE):
             return Agg(DOUBLE, "avg", column.col, distinct), False
@@ -688,7 +688,7 @@ class Grammar:
             over, tame = self._over(source.columns)
             name = self._name()
             result.query.items.append(Item(over, name))
-            result.columns.append(Known("", name, over.type, tame, source.rows, ()))
+            result.columns.append(ScopeColumn("", name, over.type, tame, source.rows, ()))
         return Result(
             result.query, [replace(c, most=source.rows) for c in result.columns], source.rows
         )
@@ -724,7 +724,7 @@ class Grammar:
         ]
         return Result(Select(items, Derived(result.query, alias), [kept]), columns, result.rows)
 
-    def _over(self, columns: Sequence[Known]) -> tuple[Over, bool]:
+    def _over(self, columns: Sequence[ScopeColumn]) -> tuple[Over, bool]:
         partition: list[Expr] = [c.col for c in self.some(columns, 0, 2)]
         if self.chance(0.3):
             by = self._order(self.some(columns, 1, 2))
@@ -748,13 +748,13 @@ class Grammar:
         over = Over(column.type, function, [column.col], partition, order, frame, total)
         return over, column.tame
 
-    def _order(self, columns: Sequence[Known]) -> list[OrderKey]:
+    def _order(self, columns: Sequence[ScopeColumn]) -> list[OrderKey]:
         shuffled = self.some(columns, len(columns), len(columns))
         return [OrderKey(c.col, self.chance(0.4), self.chance(0.5)) for c in shuffled]
 
     # ---- values ----------------------------------------------------------------------------
 
-    def value(self, columns: Sequence[Known], kind: SqlType, depth: int) -> tuple[Expr, bool]:
+    def value(self, columns: Sequence[ScopeColumn], kind: SqlType, depth: int) -> tuple[Expr, bool]:
         """Make an expression of a type, and tell whether its sums are exact."""
         fitting = [c for c in columns if c.type == kind]
         if depth > 0 and self.chance(0.7):
@@ -767,7 +767,7 @@ class Grammar:
         return Lit(kind, _plain_value(kind)), True
 
     def _operation(
-        self, columns: Sequence[Known], kind: SqlType, depth: int
+        self, columns: Sequence[ScopeColumn], kind: SqlType, depth: int
     ) -> tuple[Expr, bool] | None:
         roll = self.rng.random()
         if roll < 0.2:
@@ -788,7 +788,7 @@ class Grammar:
         return self._other(columns, kind, depth)
 
     def _whole_number(
-        self, columns: Sequence[Known], kind: SqlType, depth: int
+        self, columns: Sequence[ScopeColumn], kind: SqlType, depth: int
     ) -> tuple[Expr, bool]:
         a, tame = self.value(columns, kind, depth - 1)
         b, tame_b = self.value(columns, kind, depth - 1)
@@ -812,7 +812,7 @@ class Grammar:
             kind, f"CAST(({{0}} {sign} {{1}}) AS {str(kind).upper()})", [a, b]
         ), tame and tame_b
 
-    def _double(self, columns: Sequence[Known], depth: int) -> tuple[Expr, bool]:
+    def _double(self, columns: Sequence[ScopeColumn], depth: int) -> tuple[Expr, bool]:
         a, tame_a = self.value(columns, DOUBLE, depth - 1)
         b, tame_b = self.value(columns, DOUBLE, depth - 1)
         if self.risky and self.chance(0.4):
@@ -826,7 +826,7 @@ class Grammar:
         return Op(DOUBLE, f"({{0}} {self.one(['+', '-'])} {{1}})", [a, b]), tame_a and tame_b
 
     def _decimal(
-        self, columns: Sequence[Known], kind: SqlType, depth: int
+        self, columns: Sequence[ScopeColumn], kind: SqlType, depth: int
     ) -> tuple[Expr, bool] | None:
         others = [c for c in columns if c.type.kind == "decimal" or c.type.is_integer]
         if not others:
@@ -842,7 +842,7 @@ class Grammar:
         return Op(kind, template, [inner], portable=False), False
 
     def _other(
-        self, columns: Sequence[Known], kind: SqlType, depth: int
+        self, columns: Sequence[ScopeColumn], kind: SqlType, depth: int
     ) -> tuple[Expr, bool] | None:
         a, _ = self.value(columns, kind, depth - 1)
         if kind == STRING:
@@ -871,7 +871,7 @@ class Grammar:
         return None
 
 
-def _comparable(a: Known, b: Known) -> bool:
+def _comparable(a: ScopeColumn, b: ScopeColumn) -> bool:
     """Tell whether two columns make a key: of one type, or numbers that Spark casts."""
     if a.type == b.type:
         return a.type != BOOLEAN

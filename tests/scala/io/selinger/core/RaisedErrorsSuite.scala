@@ -62,7 +62,7 @@ class RaisedErrorsSuite extends AnyFunSuite with SharedSession {
   }
 
   private def late(text: String): Boolean = withConf("spark.sql.ansi.enabled" -> "true") {
-    areLate(spark.sql(text).asInstanceOf[Dataset[_]].queryExecution.optimizedPlan)
+    computesUnsafeColumns(spark.sql(text).asInstanceOf[Dataset[_]].queryExecution.optimizedPlan)
   }
 
   test("columns computed by what can raise errors are late, up to an aggregation or a sort") {
@@ -86,7 +86,7 @@ class RaisedErrorsSuite extends AnyFunSuite with SharedSession {
   test("sums and averages computed of whole numbers are safe only with room for any result") {
     val value = AttributeReference("v", DecimalType(7, 2))()
     def late(result: Expression) =
-      areLate(Aggregate(Nil, Seq(Alias(result, "result")()), LocalRelation(value)))
+      computesUnsafeColumns(Aggregate(Nil, Seq(Alias(result, "result")()), LocalRelation(value)))
     def sum(precision: Int) =
       MakeDecimal(Sum(UnscaledValue(value)).toAggregateExpression(), precision, 2, false)
     assert(!late(sum(17)) && late(sum(16)))

@@ -7,7 +7,7 @@ import io.selinger.estimate.PlanEstimate
 import io.selinger.ordering.graph.{JoinGraph, JoinRegion, RelationSet}
 import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan, Joining}
 import io.selinger.stats.footers.ReadFooterStatistics
-import io.selinger.testing.{Answer, Grid, JoinSides, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, Grid, JoinSides, Plans, SharedSession, Subsets, Tables}
 import java.nio.file.Path
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.LeftSemi
@@ -601,7 +601,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   ): Option[JoinTree] =
     if (set.size == 1) Some(cost.relation(set.lowest))
     else {
-      val splits = set.subsets
+      val splits = Subsets.of(set)
         .filter(half => half != set && graph.shape.connection(half, set.without(half)).isDefined)
         .toSeq
       random.shuffle(splits).iterator.flatMap { half =>

@@ -110,7 +110,7 @@ class ShareEstimatesSuite extends AnyFunSuite with SharedSession {
     }
   }
 
-  test("the size is that of the rows that are feared, in memory, and rows are those expected") {
+  test("the size is that of the upper bound of the rows, in memory, and rows are those expected") {
     withTables {
       withConf(sparkDecides :+ on: _*) {
         val df = spark.sql("SELECT * FROM shared_dims WHERE name LIKE '% 7'")

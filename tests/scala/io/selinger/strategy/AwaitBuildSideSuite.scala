@@ -2,7 +2,7 @@ package io.selinger.strategy
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Outcome, Phase, Reason}
-import io.selinger.exec.{AwaitRowsExec, AwaitedRound, AwaitedRowsExec}
+import io.selinger.exec.{BuildSideFirstExec, OneRoundStage, WaitForBuildSideExec}
 import io.selinger.testing.{Grid, Plans, SharedSession, Tables}
 import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.sql.execution.SparkPlan
@@ -51,7 +51,9 @@ class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
     case other => fail(s"not adaptive: $other")
   }
 
-  private def waits(plan: SparkPlan): Int = plan.collect { case wait: AwaitRowsExec => wait }.size
+  private def waits(plan: SparkPlan): Int = plan.collect { case wait: WaitForBuildSideExec =>
+    wait
+  }.size
 
   private def shuffles(df: DataFrame): Int =
     Plans.physical(df).collect { case exchange: ShuffleExchangeExec => exchange }.size
@@ -329,7 +331,7 @@ class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
   // ---- operators ----------------------------------------------------------------------------
 
   test("a round is unfinished when first looked at, however often it was printed") {
-    val round = new AwaitedRound
+    val round = new OneRoundStage
     assert(round.toString.nonEmpty && round.computeStats().isEmpty)
     assert(!round.isMaterialized)
     assert(round.isMaterialized)
@@ -337,8 +339,8 @@ class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
 
   test("what waits looks like its input, what is awaited like nothing else") {
     val input = Plans.execution(sql("SELECT k FROM facts")).sparkPlan
-    def waiting = AwaitRowsExec(input, new AwaitedRound)
-    def awaited = AwaitedRowsExec(input, new AwaitedRowsExec.Mark)
+    def waiting = WaitForBuildSideExec(input, new OneRoundStage)
+    def awaited = BuildSideFirstExec(input, new BuildSideFirstExec.Mark)
     assert(waiting.sameResult(input) && waiting.sameResult(waiting))
     assert(!awaited.sameResult(input) && !awaited.sameResult(awaited))
     val one = awaited

@@ -185,14 +185,16 @@ object RaisedErrors {
    * that shuffles them, or builds a table of them, for all: so its operator, and the order of joins,
    * decide whether the query fails.
    */
-  def areLate(plan: LogicalPlan): Boolean = areLate(plan, plan.outputSet)
+  def computesUnsafeColumns(plan: LogicalPlan): Boolean =
+    computesUnsafeColumns(plan, plan.outputSet)
 
-  private def areLate(plan: LogicalPlan, needed: AttributeSet): Boolean = plan match {
+  private def computesUnsafeColumns(plan: LogicalPlan, needed: AttributeSet): Boolean = plan match {
     case Project(list, child) =>
       val used = list.filter(needed.contains)
-      !used.forall(isSafe) || areLate(child, AttributeSet(used.flatMap(_.references)))
-    case Filter(_, child) => areLate(child, needed)
-    case Join(left, right, _, _, _) => areLate(left, needed) || areLate(right, needed)
+      !used.forall(isSafe) || computesUnsafeColumns(child, AttributeSet(used.flatMap(_.references)))
+    case Filter(_, child) => computesUnsafeColumns(child, needed)
+    case Join(left, right, _, _, _) =>
+      computesUnsafeColumns(left, needed) || computesUnsafeColumns(right, needed)
     // Its input is used up by the aggregation; what its results are computed with is not.
     case aggregate: Aggregate =>
       aggregate.aggregateExpressions.filter(needed.contains).exists { result =>
@@ -205,11 +207,11 @@ object RaisedErrors {
     case stage: LogicalQueryStage =>
       stage.physicalPlan match {
         case _: QueryStageExec => false
-        case _ => areLate(stage.logicalPlan, needed)
+        case _ => computesUnsafeColumns(stage.logicalPlan, needed)
       }
     // These keep whole rows.
     case _: Sort | _: Window | _: RepartitionOperation | _: RebalancePartitions | _: Distinct =>
       false
-    case other => other.children.exists(areLate(_))
+    case other => other.children.exists(computesUnsafeColumns(_))
   }
 }

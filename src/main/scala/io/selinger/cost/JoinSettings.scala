@@ -11,7 +11,8 @@ object JoinSettings {
   private val adaptiveBroadcast = SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD
 
   // While a broadcast is built the driver holds it about three times: collected rows, hash table,
-  // and serialised blocks, beside what running tasks hold of the same heap.
+  // and serialised blocks, beside what running tasks hold of the same heap. Set by hand: a limit of
+  // memory that no command shows. A larger side is shuffled instead.
   private val heapShare = 128.0
   private val most = 256.0 * (1 << 20)
 

@@ -45,7 +45,7 @@ private[selinger] object OrderProblem {
   private val preconditions: Seq[Precondition[JoinRegion]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.root.isStreaming),
     Precondition(Reason.SparkReorders)(_ => !SQLConf.get.joinReorderEnabled),
-    Precondition(Reason.MayRaise)(!_.relations.exists(RaisedErrors.areLate)),
+    Precondition(Reason.MayRaise)(!_.relations.exists(RaisedErrors.computesUnsafeColumns)),
     // Which relations are read once another has turned out empty is a matter of their order; adaptive
     // execution leaves it to luck even for the written one.
     Precondition(Reason.MayRaise)(region =>
@@ -105,7 +105,10 @@ private[selinger] object OrderProblem {
       case _ => false
     }
 
-  /** The more, the less is known of the relations, and the more often errors multiply. */
+  /**
+   * The more, the less is known of the relations, and the more often errors multiply. The shares are set
+   * by hand; `python -m benchmarks.ablation --mechanisms doubtMargin` shows what the margin changes.
+   */
   private[ordering] def marginOf(minGain: Double, origins: Seq[Origin], joins: Int): Double =
     if (!Mechanism.DoubtMargin.isOn) minGain
     else {

@@ -21,8 +21,8 @@ import org.apache.spark.sql.classic.SparkSession
  *   7. conditions connect all relations                    else CROSS_PRODUCT
  * and where the order found costs less than the order written by more than estimates are worth, or by
  * a quarter of that where it costs no more even if every relation has as many rows as its upper bound
- * says, else ORDER_CHEAP_ENOUGH; ORDER_SHARED where it serves several regions together. Regions of two relations
- * have no order and are passed over.
+ * says, else ORDER_CHEAP_ENOUGH; ORDER_SHARED where it serves several regions together. Regions of two
+ * relations have no order and are passed over.
  *
  * {{{
  *   SELECT … FROM sales JOIN inventory ON item JOIN dates ON sold_date WHERE dates.year = 2000
@@ -48,8 +48,8 @@ import org.apache.spark.sql.classic.SparkSession
  * (SharedOrders).
  * Not done: cross products between relations that conditions connect; an inner join's conjunct as a
  * filter above an outer join.
- * Cost: planning O(pairs) up to ordering.maxPairs, roughly so up to 60 times as many, then O(n³) up to
- * a hundred relations, greedy beyond; where orders of several regions are changed to share, all are
+ * Cost: planning O(pairs) up to ordering.maxPairs; where joins share keys, at rough costs up to 60 times
+ * as many; beyond, O(n³) up to a hundred relations, then greedy. Where orders of several regions are changed to share, all are
  * built a second time.
  * May lose when estimates mislead: the gain must exceed a margin that grows with doubt.
  * Runs in injectPreCBORule: once, after predicates have been pushed down and before Spark prunes

@@ -27,10 +27,6 @@ final case class Quantiles private (
   /** Share of values at most `place`. */
   def shareUpTo(place: Double, step: Double = 0.0): Double = at(place, step / 2, upTo)
 
-  /** Share of values from `low` to `high`, each end with the places that lie on it. */
-  def shareBetween(low: Double, high: Double, step: Double = 0.0): Double =
-    math.max(0.0, shareUpTo(high, step) - shareBelow(low, step))
-
   /** The place that this share of the values lies below. */
   def placeOf(share: Double): Double = {
     val next = places.indices.find(i => upTo(i) >= share).getOrElse(places.size - 1)

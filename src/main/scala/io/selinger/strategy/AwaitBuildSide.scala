@@ -18,7 +18,7 @@ import io.selinger.core.{
 }
 import io.selinger.cost.{Cluster, JoinCost, JoinSide}
 import io.selinger.estimate.plans.LeafStatistics
-import io.selinger.exec.{AwaitRowsExec, AwaitedRound, AwaitedRowsExec}
+import io.selinger.exec.{BuildSideFirstExec, OneRoundStage, WaitForBuildSideExec}
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.{Attribute, PlanExpression}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
@@ -63,10 +63,10 @@ import org.apache.spark.sql.internal.SQLConf
  * {{{
  *   SELECT … FROM store_sales JOIN (store_returns JOIN reason …) ON ticket AND item
  *   Before:  SortMergeJoin                     After:  SortMergeJoin
- *            :- Sort +- Exchange                       :- Sort +- Exchange +- AwaitRows
+ *            :- Sort +- Exchange                       :- Sort +- Exchange +- WaitForBuildSide
  *            :          +- store_sales                 :                      :- store_sales
- *            :                                         :                      +- AwaitedRound
- *            +- Sort +- Exchange                       +- Sort +- Exchange +- AwaitedRows
+ *            :                                         :                      +- OneRoundStage
+ *            +- Sort +- Exchange                       +- Sort +- Exchange +- BuildSideFirst
  *                       +- returns ⋈ reason                                   +- returns ⋈ reason
  *   and once the right side has run, with few rows: BroadcastHashJoin, store_sales not shuffled
  * }}}
@@ -257,7 +257,7 @@ object AwaitBuildSide
       case sort: SortExec => sideOf(sort.child)
       case exchange: ShuffleExchangeExec =>
         exchange.child match {
-          case _: AwaitRowsExec | _: AwaitedRowsExec => None
+          case _: WaitForBuildSideExec | _: BuildSideFirstExec => None
           case _ => Option.when(exchange.shuffleOrigin == ENSURE_REQUIREMENTS)(Side(Some(exchange)))
         }
       case stage: ShuffleQueryStageExec if !stage.isMaterialized => Some(Side(None))
@@ -267,11 +267,11 @@ object AwaitBuildSide
 
   /** Its shuffle begins in a later round. */
   private def awaiting(side: SparkPlan): SparkPlan =
-    onShuffle(side)(AwaitRowsExec(_, new AwaitedRound))
+    onShuffle(side)(WaitForBuildSideExec(_, new OneRoundStage))
 
   /** Its shuffle is one of its own. */
   private def awaited(side: SparkPlan): SparkPlan =
-    onShuffle(side)(AwaitedRowsExec(_, new AwaitedRowsExec.Mark))
+    onShuffle(side)(BuildSideFirstExec(_, new BuildSideFirstExec.Mark))
 
   private def onShuffle(side: SparkPlan)(change: SparkPlan => SparkPlan): SparkPlan = side match {
     case sort: SortExec => sort.withNewChildren(Seq(onShuffle(sort.child)(change)))
@@ -331,7 +331,7 @@ object AwaitBuildSide
     private def sizeOf(plan: SparkPlan): Option[JoinSide] = plan match {
       case stage: ShuffleQueryStageExec => measured(stage).orElse(sizeOf(stage.shuffle))
       case stage: BroadcastQueryStageExec => sizeOf(stage.broadcast)
-      case wait: AwaitRowsExec => sizeOf(wait.input)
+      case wait: WaitForBuildSideExec => sizeOf(wait.input)
       // It is linked to the filters and projections that Spark planned it with.
       case leaf: LeafExecNode =>
         leaf.logicalLink.map(_.collectLeaves()).collect { case Seq(relation) => relation }

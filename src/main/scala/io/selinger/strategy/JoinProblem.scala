@@ -137,11 +137,13 @@ private[strategy] object JoinProblem {
       }
   }
 
-  // Pointers and aggregation buffers beside the key of a group.
+  // Bytes of pointers and aggregation buffers beside the key of a group. Set by hand, and
+  // not measured.
   private val groupOverhead = 40.0
 
   // Partition sizes are known compressed, and a partition of one repeated key compresses better
-  // than the others: it may hold this many times more rows than its bytes say.
+  // than the others: it may hold this many times more rows than its bytes say. Set by hand, a limit of
+  // memory and not measured: beyond it the join is by sort-merge, which can spill.
   private val compressionSkew = 2.0
 
   private def input(
@@ -187,8 +189,12 @@ private[strategy] object JoinProblem {
 
   private final class Hints extends JoinSelectionHelper
 
+  // Distinct values of a key by its rows from which it counts as unique. Not 1, because
+  // distinct values are an estimate. Set by hand, and not measured.
+  private val leastUnique = 0.9
+
   private def nearlyUnique(side: PlanEstimate, keys: Seq[Expression]): Boolean =
-    keys.exists(key => side.distinct(key).exists(_ >= 0.9 * side.rows.value))
+    keys.exists(key => side.distinct(key).exists(_ >= leastUnique * side.rows.value))
 
   private def equalities(join: Join): Seq[(Expression, Expression)] = join match {
     case ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, _, _, _) => leftKeys.zip(rightKeys)

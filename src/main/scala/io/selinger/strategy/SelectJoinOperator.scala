@@ -264,7 +264,7 @@ object SelectJoinOperator
       case _ => false
     }
     stopsEarly && !join.condition.forall(RaisedErrors.isSafe) ||
-    RaisedErrors.areLate(join.left) || RaisedErrors.areLate(join.right)
+    RaisedErrors.computesUnsafeColumns(join.left) || RaisedErrors.computesUnsafeColumns(join.right)
   }
 
   /**
@@ -281,11 +281,11 @@ object SelectJoinOperator
     def unread(operator: JoinOperator): Option[LogicalPlan] =
       operator.broadcastSide.map(build => if (build == BuildLeft) join.right else join.left)
     val left = stock.flatMap(unread)
-    val concerned =
+    val readByOneOnly =
       if (left == unread(chosen)) Nil
       else if (SQLConf.get.adaptiveExecutionEnabled) left.toSeq
       else join.children
-    concerned.exists(RaisedErrors.mayRaise)
+    readByOneOnly.exists(RaisedErrors.mayRaise)
   }
 
   private[strategy] def isHinted(join: Join): Boolean =

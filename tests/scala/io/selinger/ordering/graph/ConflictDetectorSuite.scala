@@ -83,12 +83,12 @@ object ConflictDetectorSuite {
 
   /** @param rejecting relations of which it is never true when their columns are null */
   final case class Condition(kind: Int, columns: Seq[(Int, Int)]) {
-    def concerned: Set[Int] = columns.map(_._1).toSet
+    def ses: Set[Int] = columns.map(_._1).toSet
 
     // Of kind 0: all equal; 1: equal or both null; 2: the first one, or else the second one, equals
     // the last.
     def rejecting: Set[Int] = kind match {
-      case 0 => concerned
+      case 0 => ses
       case 1 => Set.empty
       case _ => if (columns.init.exists(_._1 == columns.last._1)) Set.empty
         else Set(columns.last._1)
@@ -105,7 +105,7 @@ object ConflictDetectorSuite {
   }
 
   final case class Join(kind: JoinKind, conditions: Seq[Condition]) {
-    def concerned: Set[Int] = conditions.flatMap(_.concerned).toSet
+    def ses: Set[Int] = conditions.flatMap(_.ses).toSet
     def rejecting: Set[Int] = conditions.flatMap(_.rejecting).toSet
   }
 
@@ -265,7 +265,7 @@ object ConflictDetectorSuite {
       val predicates = query.joins(j).conditions.zipWithIndex.map { case (condition, i) =>
         OperatorTree.Predicate(
           j * 10 + i,
-          RelationSet.of(condition.concerned),
+          RelationSet.of(condition.ses),
           RelationSet.of(condition.rejecting)
         )
       }
@@ -363,7 +363,7 @@ object ConflictDetectorSuite {
         case _ => false
       }
     }
-    def apart(join: Int, side: Tree) = !joins(join).concerned.exists(relations(side))
+    def apart(join: Int, side: Tree) = !joins(join).ses.exists(relations(side))
     def turned(tree: Tree): Seq[Tree] = tree match {
       case Node(b, Node(a, e1, e2), e3) =>
         Seq(

@@ -1,5 +1,6 @@
 package io.selinger.ordering.graph
 
+import io.selinger.testing.Subsets
 import org.scalatest.funsuite.AnyFunSuite
 import scala.util.Random
 
@@ -38,10 +39,10 @@ class RelationSetSuite extends AnyFunSuite {
       assert(RelationSet.first(n).members == (0 until n))
     }
     Seq(Set(0, 3, 5), Set(2, 64, 70)).foreach { all =>
-      val subsets = RelationSet.of(all).subsets.toList
+      val subsets = Subsets.of(RelationSet.of(all)).toList
       assert(subsets.map(_.members.toSet).toSet == all.subsets().filter(_.nonEmpty).toSet)
       subsets.zipWithIndex.foreach { case (set, i) =>
-        assert(set.subsets.forall(part => subsets.take(i + 1).contains(part)))
+        assert(Subsets.of(set).forall(part => subsets.take(i + 1).contains(part)))
       }
     }
   }

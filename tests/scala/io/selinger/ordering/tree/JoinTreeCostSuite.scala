@@ -256,7 +256,7 @@ class JoinTreeCostSuite extends AnyFunSuite with SharedSession {
   test("a rough cost is that of the cheapest operator that is allowed") {
     val trees = costs(JoinGraphs.chain(2), estimate(1e6, 1e6), estimate(1e6, 1e6))
     def seconds(rows: Double, high: Double, isCounted: Boolean = false) =
-      trees.rough.seconds(JoinKind.Inner, 1e9, 1e9, false, rows, high, isCounted, 0, 0)
+      trees.rough.seconds(JoinKind.Inner, 1e9, 1e9, false, rows, high, isCounted, 0)
     // Broadcast, doubtful, and too large.
     assert(seconds(1e3, 1e3) < 0.7 * seconds(1e3, 1e12))
     assert(seconds(1e3, 1e12) < seconds(1e7, 1e7))

@@ -41,14 +41,14 @@ class OneOperatorModelSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     PropertyCheckConfiguration(minSuccessful = 500)
 
   /** A relation of the graph, which join ordering knows by its estimate and the width of its rows. */
-  private val relations: Gen[Known] = for {
+  private val relations: Gen[RelationRows] = for {
     rows <- rows
     slack <- Gen.oneOf(1.0, 2.0, 3.9, 4.1, 1e3)
     width <- Gen.choose(16.0, 400.0)
     counted <- Gen.oneOf(true, false)
     partitioned <- Gen.oneOf(true, false)
     broadcast <- Gen.oneOf(0.0, 1.0, 200.0, 600.0).map(_ * mib)
-  } yield Known(rows, rows * slack, width, counted, partitioned, broadcast)
+  } yield RelationRows(rows, rows * slack, width, counted, partitioned, broadcast)
 
   private def model(limits: JoinLimits, operators: Seq[JoinOperator] = JoinOperators.all) =
     new JoinOperatorModel(operators, cost, limits)
@@ -59,37 +59,37 @@ class OneOperatorModelSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   /** What join ordering has of a relation, or of a join below. */
-  private def tree(known: Known, index: Int): JoinTree = {
-    val origin = if (known.isCounted) Origin.Exact else Origin.Derived
-    val estimate = PlanEstimate(Quantity(known.rows, origin), known.upperBound, None)
-    val below = JoinTree.Relation(index, estimate, known.rowBytes)
+  private def tree(relation: RelationRows, index: Int): JoinTree = {
+    val origin = if (relation.isCounted) Origin.Exact else Origin.Derived
+    val estimate = PlanEstimate(Quantity(relation.rows, origin), relation.upperBound, None)
+    val below = JoinTree.Relation(index, estimate, relation.rowBytes)
     // As it comes out of a join: partitioned by the only key of the graph, with broadcasts below.
     JoinTree.Joined(
       below,
       below,
       Connection.inner,
       estimate,
-      known.rowBytes,
+      relation.rowBytes,
       seconds = 0.0,
-      partitionings = if (known.isPartitioned) Seq(Seq(0)) else Nil,
-      broadcastBytes = known.broadcastBytes
+      partitionings = if (relation.isPartitioned) Seq(Seq(0)) else Nil,
+      broadcastBytes = relation.broadcastBytes
     )
   }
 
   /** What the strategy has of the same side once it has been measured; built here by hand. */
-  private def side(known: Known, other: Known): JoinSide = JoinSide(
-    rows = known.rows,
-    upperBound = known.upperBound,
-    maxRows = Some(known.rows),
-    isCounted = known.isCounted,
-    rowBytes = known.rowBytes,
+  private def side(relation: RelationRows, other: RelationRows): JoinSide = JoinSide(
+    rows = relation.rows,
+    upperBound = relation.upperBound,
+    maxRows = Some(relation.rows),
+    isCounted = relation.isCounted,
+    rowBytes = relation.rowBytes,
     widthIsKnown = true,
     keyBytes = RowSize.bytesOfTypes(Seq(LongType)),
     packedKey = true,
     singleKey = true,
-    shuffleExists = known.isPartitioned,
+    shuffleExists = relation.isPartitioned,
     largestTaskShare = 1.0 / JoinSides.cluster().slots,
-    otherBroadcastBytes = known.broadcastBytes + other.broadcastBytes
+    otherBroadcastBytes = relation.broadcastBytes + other.broadcastBytes
   )
 
   test("ordering and strategy rank the operators of a join alike, at equal costs") {
@@ -179,9 +179,10 @@ class OneOperatorModelSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       (left, right, limits, kind) =>
         val priced = model(limits)
         val sampled = new RoughCost.Sampled(priced, left.rowBytes)
-        def side(known: Known) = sampled.side(known.rows, known.upperBound, known.isCounted)
-        def allows(limit: RoughCost.Limit, known: Known) =
-          limit.allows(known.rows, known.upperBound, known.isCounted)
+        def side(relation: RelationRows) =
+          sampled.side(relation.rows, relation.upperBound, relation.isCounted)
+        def allows(limit: RoughCost.Limit, relation: RelationRows) =
+          limit.allows(relation.rows, relation.upperBound, relation.isCounted)
         val join = sampled.join(kind, side(left), side(right), 0.0)
         val lines = RoughCost.approximating(priced, left.rowBytes).lines(kind)
         JoinOperators.all.foreach { operator =>
@@ -197,7 +198,8 @@ class OneOperatorModelSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("an operator that is added to the list is chosen, ordered by and approximated") {
     // So large that none of the other operators but a sort-merge join is feasible.
-    val large = Known(1e9, 1e9, 32, isCounted = false, isPartitioned = false, broadcastBytes = 0)
+    val large =
+      RelationRows(1e9, 1e9, 32, isCounted = false, isPartitioned = false, broadcastBytes = 0)
     val priced = model(JoinSides.limits, JoinOperators.all :+ Dummy)
     val join = JoinSides.equiJoin(side(large, large), side(large, large), 1e9)
     assert(new JoinChoice(priced, minGain = 0.25).choose(join).best.map(_.operator).contains(Dummy))
@@ -206,19 +208,19 @@ class OneOperatorModelSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       .cheapest(tree(large, 0), tree(large, 1), Connection.inner, result)
     assert(cheapest.seconds == Dummy.seconds(join, cost) && cheapest.partitionings == Seq(Seq(0)))
     val rough = RoughCost.approximating(priced, 32)
-    val known = rough.lines(JoinKind.Inner).find(_.operator.contains(Dummy)).get
-    def allows(rows: Double) = known.right.allows(rows, rows, isCounted = false)
+    val line = rough.lines(JoinKind.Inner).find(_.operator.contains(Dummy)).get
+    def allows(rows: Double) = line.right.allows(rows, rows, isCounted = false)
     assert(allows(1e6) && !allows(3e9))
     val others = RoughCost.approximating(model(JoinSides.limits), 32)
     def seconds(rough: RoughCost) =
-      rough.seconds(JoinKind.Inner, 1e9, 1e9, false, 1e9, 1e9, false, 1e9, 1e9)
+      rough.seconds(JoinKind.Inner, 1e9, 1e9, false, 1e9, 1e9, false, 1e9)
     assert(seconds(rough) < 0.7 * seconds(others))
   }
 }
 
 object OneOperatorModelSuite {
 
-  private final case class Known(
+  private final case class RelationRows(
       rows: Double,
       upperBound: Double,
       rowBytes: Double,

@@ -62,10 +62,10 @@ object Mechanism {
         "Charniak et al., HLT-NAACL 2006"
       )
 
-  case object SecondRound
+  case object LongerImprovement
       extends Mechanism(
-        "secondRound",
-        "Where keys are not independent or joins are dense, the tree is improved again with more work.",
+        "longerImprovement",
+        "Where joins share keys or are dense, the tree is improved a second time, with six times as many moves.",
         "own"
       )
 
@@ -241,7 +241,7 @@ object Mechanism {
     CostBounding,
     GreedyOrder,
     CoarseToFine,
-    SecondRound,
+    LongerImprovement,
     LinDp,
     Ikkbz,
     Idp2,

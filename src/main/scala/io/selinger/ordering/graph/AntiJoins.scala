@@ -38,7 +38,8 @@ private[ordering] object AntiJoins {
           val (asked, rest) =
             Selectivity.conjuncts(condition).partition(asksForNone(_, join, filled))
           val used = AttributeSet.fromAttributeSets((list ++ rest).map(_.references))
-          val isSafe = condition.deterministic && !join.children.exists(RaisedErrors.areLate)
+          val isSafe =
+            condition.deterministic && !join.children.exists(RaisedErrors.computesUnsafeColumns)
           if (asked.isEmpty || !isSafe || used.intersect(filled.outputSet).nonEmpty) project
           else {
             val anti = Join(kept, filled, LeftAnti, join.condition, JoinHint.NONE)

@@ -106,19 +106,6 @@ final class RelationSet private (private val low: Long, private val high: Array[
     scala.collection.immutable.ArraySeq.unsafeWrapArray(found)
   }
 
-  /** All subsets but the empty one, each after its own subsets, as dynamic programming needs them. */
-  def subsets: Iterator[RelationSet] =
-    if (high.length == 0) {
-      val set = low
-      Iterator.iterate((0L - set) & set)(part => (part - set) & set).takeWhile(_ != 0L).map(small)
-    } else {
-      members.foldRight(() => Iterator.empty[RelationSet]) { (relation, rest) => () =>
-        val one = single(relation)
-        // Of the others first, then each of these with the relation that is looked at now.
-        rest() ++ Iterator.single(one) ++ rest().map(_ | one)
-      }()
-    }
-
   private def word(i: Int): Long =
     if (i == 0) low else if (i <= high.length) high(i - 1) else 0L
 

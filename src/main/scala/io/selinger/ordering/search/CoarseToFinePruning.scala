@@ -9,7 +9,7 @@ import java.util.Arrays
 /**
  * Those of the pairs of [[CsgCmpPairs]] that are on cheap trees, where there are too many to cost all
  * in full: a dynamic program at rough costs says for each pair what the cheapest tree costs that has
- * it, and the pairs of the cheapest lefts remain (coarse-to-fine dynamic programming [1]). With a pair,
+ * it, and the pairs of the cheapest trees remain (coarse-to-fine dynamic programming [1]). With a pair,
  * all pairs of its cheapest tree remain too.
  *
  * References: [1] Charniak et al., Multilevel Coarse-to-Fine PCFG Parsing, HLT-NAACL 2006.
@@ -57,7 +57,7 @@ final class CoarseToFinePruning(
     if (!isComplete) IndexedSeq.empty
     else {
       cost()
-      promising()
+      onCheapestTrees()
     }
 
   private def add(one: Long, other: Long, how: Connection): Unit = {
@@ -111,7 +111,6 @@ final class CoarseToFinePruning(
         rows(r),
         bounds(r),
         counted(r),
-        rows(both),
         rows(both)
       )
       inside(both) = math.min(inside(both), inside(l) + inside(r) + own(i))
@@ -132,7 +131,7 @@ final class CoarseToFinePruning(
     bounds(both) = RoughTrees.upperBound(kind, rows(both), bounds(left), bounds(right), share)
   }
 
-  private def promising(): IndexedSeq[CsgCmpPairs.Pair] = {
+  private def onCheapestTrees(): IndexedSeq[CsgCmpPairs.Pair] = {
     val least = math.max(inside(sets(graph.all.bits)), Double.MinPositiveValue)
     val kept = costsOfTrees.map(seconds => stepOf(seconds / least - 1.0))
     val last = lastStep(kept)

@@ -157,6 +157,10 @@ object CsgCmpPairs {
   }
 
   val mostRelations = 64
+
+  // Limits of work, set by hand; beyond them no pairs are listed, and the search goes on without them
+  // (`make bench-planning`). Pairs of a spanning tree that conflict rules may still forbid; and steps for
+  // each pair that may be listed.
   private val mostUnlessForbidden = 160000L
   private val stepsAPair = 3L
   // The time is not looked at in every step.

@@ -17,10 +17,11 @@ import scala.annotation.tailrec
  *   - else, up to `mostLinear` relations, the best trees that keep a good linear order, of several, and that
  *     of each of the first two ([[IkkbzLinearization]], [[LinDp]]),
  * and improved part by part ([[Idp2Refinement]]), by moving subtrees ([[SubtreeMoves]]) and by its own
- * linear order, while there is time; where that leaves most to gain, with more work. So no result costs more than the greedy order or the order written. Where relations or
- * joins are many (not `isFull`) these searches, beyond `mostGreedy` relations the greedy one too, go by
- * [[RoughTrees]], what they find is costed in full, and no subtree is moved. The same graph and costs
- * give the same tree unless time runs out.
+ * linear order, while there is time; where joins are dense or share keys, a second time with more moves.
+ * So no result costs more than the greedy order or the order written. Where relations or joins are many
+ * (not `isFull`) these searches, beyond `mostGreedy` relations the greedy one too, go by [[RoughTrees]],
+ * what they find is costed in full, and no subtree is moved. The same graph and costs give the same tree
+ * unless time runs out.
  *
  * @param written the order written, which must be a valid one
  * @param used share of the time that is used up
@@ -81,10 +82,9 @@ final class JoinEnumerator(
   private def heuristic(limit: Option[Limit]): Option[Found] = {
     val start = written.filterNot(_ => isUsed(1.0))
     val known = (greedy ++ start).toSeq
-    val searches = guided(known) match {
-      case Some(better) => better.toSeq.map(Found(_, Method.Guided, limit))
-      case None => linear(known).map(Found(_, Method.Linear, limit))
-    }
+    val searches =
+      if (prunedPairs.nonEmpty) guided(known).map(Found(_, Method.Guided, limit)).toSeq
+      else linear(known).map(Found(_, Method.Linear, limit))
     val candidates = searches ++
       greedy.map(Found(_, Method.Greedy, limit)) ++
       start.map(Found(_, Method.Written, limit))
@@ -95,26 +95,27 @@ final class JoinEnumerator(
       .map(found => if (cut) found.copy(limit = Some(Limit.Time)) else found)
   }
 
-  /** With several times the work, if that does not take the time of what comes after. */
+  /** Improved a second time, with more moves, if that does not take the time of what comes after. */
   private def thorough(found: Found): Found =
-    if (!isThorough || !Mechanism.SecondRound.isOn || isUsed(thoroughShare)) found
+    if (!isThorough || !Mechanism.LongerImprovement.isOn || isUsed(thoroughShare)) found
     else found.copy(tree = improved(found.tree, mostJoinsForMoves))
 
-  /** None where this cannot be searched; a tree only if it is cheaper than those that are known. */
-  private def guided(known: Seq[JoinTree]): Option[Option[JoinTree]] =
-    if (!isFull || !trees.haveCommonKeys || !Mechanism.CoarseToFine.isOn) None
+  /** Pairs on the cheapest trees at a rough cost; none where no keys are shared, or they are too many. */
+  private lazy val prunedPairs: IndexedSeq[CsgCmpPairs.Pair] =
+    if (!isFull || !trees.haveCommonKeys || !Mechanism.CoarseToFine.isOn) IndexedSeq.empty
     else {
       val wanted = mostGuided.min(maxPairs).toInt
       val most = if (graph.edges.isEmpty) mostRough else mostComplex
-      val pairs =
-        new CoarseToFinePruning(graph, rough, most, wanted, expired(exactShare)).result()
-      val bound = known.minByOption(_.seconds)
-      Option.unless(pairs.isEmpty) {
-        ExactSearch
-          .best(graph, relations, trees, pairs, bound, expired(linearShare))
-          .filterNot(tree => bound.exists(_ eq tree))
-      }
+      new CoarseToFinePruning(graph, rough, most, wanted, expired(exactShare)).result()
     }
+
+  /** The best tree of these pairs, if it is cheaper than those that are known. */
+  private def guided(known: Seq[JoinTree]): Option[JoinTree] = {
+    val bound = known.minByOption(_.seconds)
+    ExactSearch
+      .best(graph, relations, trees, prunedPairs, bound, expired(linearShare))
+      .filterNot(tree => bound.exists(_ eq tree))
+  }
 
   private def linear(known: Seq[JoinTree]): Seq[JoinTree] = {
     // The more joins there are between two sets, the longer it takes to cost one.
@@ -126,8 +127,8 @@ final class JoinEnumerator(
       LinDp.best(order.map(relations), graph, searched, expired(linearShare))
     }
     // What was costed roughly is costed in full once only.
-    val promising = if (isFull) found else found.minByOption(_.seconds).toSeq
-    promising.flatMap(again)
+    val recosted = if (isFull) found else found.minByOption(_.seconds).toSeq
+    recosted.flatMap(again)
   }
 
   /**
@@ -213,7 +214,7 @@ final class JoinEnumerator(
   /** Share of the work that goes into improving a tree. */
   private def effort: Double = if (isSmallest) 1.0 else lessEffort
 
-  /** Where nearly all orders are possible, or keys are not independent, rough costs mislead most. */
+  /** Where joins are dense or share keys, a tree is improved a second time. */
   private lazy val isThorough: Boolean =
     isSmallest && (density > dense || trees.haveCommonKeys)
 
@@ -246,52 +247,59 @@ final class JoinEnumerator(
 
 object JoinEnumerator {
 
-  // All of the following are set by hand. `python -m benchmarks.planning` shows what they come to: the
-  // time to find an order from 5 to 100 relations, and its cost against the best order and the greedy one.
+  // All of the following are set by hand, and are limits of work: beyond each, a cheaper search takes
+  // over, and orders may cost more. `make bench-planning` shows what they come to: the time to find an
+  // order from 5 to 100 relations, and its cost against the best order and the greedy one. What a
+  // single search brings, `python -m benchmarks.ablation --mechanisms` shows, by the name given here.
 
-  // Shares of the time at which each search ends. The rest is that of the greedy one.
+  // Shares of the planning budget at which each search ends; the rest is for the greedy one. No command
+  // shows them: only a query that uses up its budget meets them, and it then gets the best tree so far.
   private val exactShare = 0.5
   private val linearShare = 0.8
   private val refinedShare = 0.9
   private val thoroughShare = 0.3
 
-  // csg-cmp pairs: to cost so few takes less time than to find a bound on their costs.
+  // csg-cmp pairs up to which no bound is looked for first, as to cost so few takes less time
+  // (costBounding). The order found is the same.
   private val fewPairs = 50
 
   // Relations up to which each tree is costed in full, whatever the number of joins; with more of them,
   // the same up to so many relations times joins: cliques of twelve, and anything that is sparse.
+  // Beyond, trees are searched at rough costs (roughTrees).
   private val mostSmallest = 18
   private val mostFull = 24
   private val mostFullWork = 900
 
-  // Joins a relation above which rough costs are corrected in a second round.
+  // Joins a relation above which a tree is improved a second time, with more moves (longerImprovement).
   private val dense = 3.0
 
   // csg-cmp pairs to list for pruning; the same where each of them is checked for conflict rules; and
-  // those that remain.
+  // those that remain (coarseToFine). Where there are more to list, LinDP searches instead.
   private val mostRough = 300000L
   private val mostComplex = 40000L
   private val mostGuided = 1500L
 
   // Relations up to which linear orders are made, how many, and what all of them may take: pairs of
-  // intervals, as three orders of a hundred relations in a chain have them.
+  // intervals, as three orders of a hundred relations in a chain have them (linDp, ikkbz). Beyond,
+  // LinDP has only the greedy order and the order written; and beyond that work, it is not used.
   private val mostLinear = 100
   private val linearOrders = 4
   private val mostLinearWork = 510000.0
 
-  // Of IDP-2: subtrees that are ordered anew at a time (2⁶ sets), and how many times for one tree.
+  // Of IDP-2: subtrees that are ordered anew at a time (2⁶ sets), and how many times for one tree (idp2).
   private val refinedInputs = 6
   private val refinedParts = 24
 
-  // How often IDP-2, moves and LinDP are repeated, and the joins that moves may try: in the first round
-  // and in the second. Beyond the smallest graphs a tree gets this share of all that.
+  // How often IDP-2, moves and LinDP are repeated (repeatedImprovement); the joins that moves may try
+  // each time (subtreeMoves), and the same when the tree is improved a second time (longerImprovement).
+  // Beyond the smallest graphs a tree gets this share of all that.
   private val improvingRounds = 4
   private val joinsForMoves = 1500.0
   private val mostJoinsForMoves = 9000.0
   private val lessEffort = 0.5
 
-  // Relations for which the greedy order is costed in full, whatever the number of joins; joins a
-  // relation, on average, up to which it tries all neighbours.
+  // Relations for which the greedy order is costed in full, whatever the number of joins (greedyOrder);
+  // joins a relation, on average, up to which it tries all neighbours (spanningNeighbours).
   private val mostGreedy = 30
   private val mostTried = 8
 

@@ -161,7 +161,7 @@ private[selinger] final class SharedOrders(
     )
   }
 
-  /** Seconds of all regions in their best orders; exchanges that are alike run once. */
+  /** Seconds of all regions in their best orders, for the ablation; exchanges that are alike run once. */
   def secondsOfBest: Double = total(regions.indices.map(i => named(i).candidate(regions(i).best)))
 
   /** Seconds of all regions, of which exchanges that are alike run once. */

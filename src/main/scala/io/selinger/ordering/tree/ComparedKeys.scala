@@ -85,6 +85,9 @@ private[ordering] final class ComparedKeys(
 }
 
 private[ordering] object ComparedKeys {
+
+  // Limits of work, set by hand: keys up to which an estimate uses all of them, and those of each relation
+  // that it uses beyond. `python -m benchmarks.ablation --mechanisms comparedKeys` shows both.
   private val few = 128
   private val mostOfOne = 2
 }

@@ -26,13 +26,13 @@ final class JoinTreeCost(
   private lazy val operators = new OperatorCost(graph, compared, model)
 
   // By set: the same rows come out whatever the order, so the first estimate holds for all of them.
-  private val bySet = mutable.HashMap.empty[RelationSet, Known]
+  private val bySet = mutable.HashMap.empty[RelationSet, SetEstimate]
 
   def relation(index: Int): JoinTree = {
     val set = RelationSet.single(index)
     val found = bySet.getOrElseUpdate(
       set,
-      new Known(
+      new SetEstimate(
         restricted(estimates(index), set),
         width(set),
         graph.relations(index).distinctKeys
@@ -148,7 +148,7 @@ final class JoinTreeCost(
     sets.foreach { set =>
       val now = bySet(set)
       val more =
-        if (set.contains(i)) new Known(tenfold(now.estimate), now.rowBytes, now.uniqueKeys)
+        if (set.contains(i)) new SetEstimate(tenfold(now.estimate), now.rowBytes, now.uniqueKeys)
         else now
       trees.bySet.update(set, more)
     }
@@ -188,7 +188,7 @@ final class JoinTreeCost(
       left: JoinTree,
       right: JoinTree,
       how: Connection
-  ): Known = {
+  ): SetEstimate = {
     val (l, r) = (bySet(left.set), bySet(right.set))
     val compares = operators.comparisons(left, right, how)
     val keys = compares.keys
@@ -204,7 +204,7 @@ final class JoinTreeCost(
     val (estimate, expected) =
       belowOne(JoinEstimator.estimate(join, l.estimate, r.estimate), how.kind, keys, l, r)
     val uniqueKeys = EquiJoin.uniqueAfter(join, l.uniqueKeys, r.uniqueKeys)
-    new Known(restricted(estimate, set), width(set), uniqueKeys, expected)
+    new SetEstimate(restricted(estimate, set), width(set), uniqueKeys, expected)
   }
 
   /**
@@ -216,8 +216,8 @@ final class JoinTreeCost(
       estimate: PlanEstimate,
       kind: JoinKind,
       keys: Seq[JoinKeys.Pair],
-      left: Known,
-      right: Known
+      left: SetEstimate,
+      right: SetEstimate
   ): (PlanEstimate, Double) = {
     val before = kind match {
       case JoinKind.Inner => left.ofARow * right.ofARow
@@ -276,20 +276,23 @@ object JoinTreeCost {
    * @param uniqueKeys sets of columns of which no two rows have the same values
    * @param ofARow rows that are expected where these are less than one; else 1
    */
-  private final class Known(
+  private final class SetEstimate(
       val estimate: PlanEstimate,
       val rowBytes: Double,
       val uniqueKeys: Set[ExpressionSet],
       val ofARow: Double = 1.0
   )
 
+  // A limit of work: relations up to which explain tries each to see on which the order depends. Of
+  // more, it names the largest. It changes no order.
   private val mostTried = 16
 
-  // Of pairs of rows that a condition other than an equality leaves, roughly.
+  // Of pairs of rows, the share that a condition other than an equality leaves at a rough cost: a third,
+  // as for ranges in Selinger et al., SIGMOD 1979.
   private val unknownShare = 1.0 / 3
 
   // What a join costs more at most, and from how many powers of ten between rows and their upper
-  // bound.
+  // bound. `python -m benchmarks.ablation --mechanisms surcharge` shows what that brings.
   private val mostSurcharge = 0.02
   private val uncertainMagnitudes = 6.0
 

@@ -34,7 +34,10 @@ final class RoughCost(linesOf: JoinKind => Seq[RoughCost.Line], ofRow: Double) {
   /** The operators of a kind of join, for tests. */
   private[ordering] def lines(kind: JoinKind): Seq[Line] = linesFor(kind).toSeq
 
-  /** Seconds, without what the inputs take. Searches ask that hundreds of thousands of times. */
+  /**
+   * Seconds, without what the inputs take: the rows returned count as the pairs that match. Searches
+   * ask this hundreds of thousands of times.
+   */
   def seconds(
       kind: JoinKind,
       left: Double,
@@ -43,11 +46,10 @@ final class RoughCost(linesOf: JoinKind => Seq[RoughCost.Line], ofRow: Double) {
       right: Double,
       rightUpperBound: Double,
       rightIsCounted: Boolean,
-      pairs: Double,
       rows: Double
   ): Double = {
     val lines = linesFor(kind)
-    val morePairs = math.max(0.0, pairs - math.max(left, right))
+    val morePairs = math.max(0.0, rows - math.max(left, right))
     var best = Double.PositiveInfinity
     var i = 0
     while (i < lines.length) {
@@ -84,23 +86,11 @@ object RoughCost {
       least + left * ofLeft + right * ofRight + morePairs * ofPair
   }
 
-  object Line {
-
-    /** An operator that costs nothing. */
-    val free: Line = new Line(None, 0.0, 0.0, 0.0, 0.0, Limit.none, Limit.none)
-  }
-
   /** The most rows of one side, also where they were counted, and the largest upper bound of them. */
   final class Limit(mostRows: Double, mostCountedRows: Double, mostUpperBound: Double) {
 
     def allows(rows: Double, upperBound: Double, isCounted: Boolean): Boolean =
       rows <= (if (isCounted) mostCountedRows else mostRows) && upperBound <= mostUpperBound
-  }
-
-  object Limit {
-    private val any = Double.PositiveInfinity
-
-    val none: Limit = new Limit(any, any, any)
   }
 
   /** Of rows of that width: through what the operators of the model cost at a few numbers of rows. */

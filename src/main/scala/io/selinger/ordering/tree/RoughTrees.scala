@@ -73,7 +73,6 @@ final class RoughTrees(relations: IndexedSeq[JoinTree], graph: Hypergraph, trees
       r,
       right.estimate.upperBound,
       JoinSide.areCounted(right.estimate.rows),
-      rows,
       rows
     )
     JoinTree.Joined(
@@ -122,6 +121,8 @@ final class RoughTrees(relations: IndexedSeq[JoinTree], graph: Hypergraph, trees
 
 object RoughTrees {
 
+  // Share of its rows that an anti join keeps at least, at a rough cost. Set by hand; what is found is
+  // costed in full, and `make bench-planning` shows what the orders found cost.
   private val leastUnmatched = 0.1
 
   private def atLeastOne(rows: Double): Double = math.max(1.0, rows)

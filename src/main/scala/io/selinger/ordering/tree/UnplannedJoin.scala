@@ -72,12 +72,12 @@ private[ordering] object UnplannedJoin {
     case JoinKind.Existence => ExistenceJoin(AttributeReference("exists", BooleanType)())
   }
 
-  private def keyed(kind: JoinKind): BuildSides = BuildSides.of(typeOf(kind), hasKeys = true)
+  private def withKeys(kind: JoinKind): BuildSides = BuildSides.of(typeOf(kind), hasKeys = true)
 
-  private val inner = keyed(JoinKind.Inner)
-  private val leftOuter = keyed(JoinKind.LeftOuter)
-  private val fullOuter = keyed(JoinKind.FullOuter)
-  private val semi = keyed(JoinKind.Semi)
-  private val anti = keyed(JoinKind.Anti)
-  private val existence = keyed(JoinKind.Existence)
+  private val inner = withKeys(JoinKind.Inner)
+  private val leftOuter = withKeys(JoinKind.LeftOuter)
+  private val fullOuter = withKeys(JoinKind.FullOuter)
+  private val semi = withKeys(JoinKind.Semi)
+  private val anti = withKeys(JoinKind.Anti)
+  private val existence = withKeys(JoinKind.Existence)
 }

@@ -24,11 +24,11 @@ from benchmarks.sessions import local
 def measure(spark: SparkSession, table: Path) -> dict[str, Any]:
     """Plan a query on one table twice."""
     readings = [scan_numbers(spark, table) for _ in range(2)]
-    cold, warm = (numbers["time"] for numbers in readings)
+    cold, warm = (numbers["time to read"] for numbers in readings)
     return {
         "name": table.stem,
         "rows": readings[0]["rows"],
-        "files": readings[0]["files"],
+        "files": readings[0]["files of the relation"],
         "cold_ms": cold,
         "warm_ms": warm,
         "ratio": warm / cold if cold else None,
@@ -50,7 +50,7 @@ def scan_numbers(spark: SparkSession, table: Path) -> dict[str, float]:
         decision.rule: {number.name: number.value for number in decision.numbers}
         for decision in selinger.explain(joined).decisions
     }
-    samples = found.get("samplePredicates", {}).get("time", 0.0)
+    samples = found.get("samplePredicates", {}).get("time to read", 0.0)
     return {**found["readFooterStatistics"], "samples": samples}
 
 

@@ -253,7 +253,10 @@ def _detail(decision: Decision) -> str:
 def _setting(decision: Decision) -> str:
     if decision.setting is None:
         return ""
-    return f"{decision.setting} (now {decision.setting_value})"
+    value = decision.setting_value or "empty"
+    if value == "0" and decision.setting.endswith(".broadcastMaxBytes"):
+        value = "0: automatic"
+    return f"{decision.setting} (now {value})"
 
 
 def _decision(entry: Mapping[str, Any]) -> Decision:

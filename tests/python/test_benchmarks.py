@@ -842,7 +842,12 @@ def test_footers_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(
         footers,
         "scan_numbers",
-        lambda *_: {"time": next(times), "rows": 5, "files": 1, "samples": 3},
+        lambda *_: {
+            "time to read": next(times),
+            "rows": 5,
+            "files of the relation": 1,
+            "samples": 3,
+        },
     )
     assert footers.main([]) == 0
     assert published_from("footers-tpcds-sf1", results_in)["rows"][0]["ratio"] == 0.25

@@ -1,6 +1,7 @@
 package io.selinger.docs
 
 import io.selinger.Registry
+import io.selinger.conf.Setting
 import io.selinger.core.Reason
 import java.nio.file.{Files, Path, Paths}
 import org.scalatest.funsuite.AnyFunSuite
@@ -18,7 +19,7 @@ class GeneratedDocsSuite extends AnyFunSuite {
         table(
           Seq("setting", "default", "unit", "meaning"),
           settings.filter(_.category == category).map { setting =>
-            Seq(s"`${setting.key}`", s"`${setting.shownDefault}`", setting.unit, setting.doc)
+            Seq(s"`${setting.key}`", default(setting), setting.unit, setting.doc)
           }
         )
     }
@@ -34,6 +35,9 @@ class GeneratedDocsSuite extends AnyFunSuite {
     )
     (intro ++ tables).mkString("", "\n", "\n")
   }
+
+  private def default(setting: Setting[_]): String =
+    if (setting.shownDefault.isEmpty) "(empty)" else s"`${setting.shownDefault}`"
 
   private val rules: String = {
     val all = Registry.all.rules
@@ -61,11 +65,20 @@ class GeneratedDocsSuite extends AnyFunSuite {
     val sections = all.flatMap { rule =>
       Seq("", s"## ${rule.id}", "", rule.summary, "") ++
         Seq(s"Switch: `${rule.switch}` (default: `${rule.onByDefault}`).", "") ++
-        rule.hooks.map(hook => s"Called in `${hook.label}`: ${hook.why}") ++
+        rule.hooks.map(hook => s"Hook: `${hook.label}`. Why: ${hook.why}").flatMap(Seq(
+          "",
+          _
+        )).drop(1) ++
         Seq("", "```sql", rule.example, "```", "") ++ reasonTable(rule.reasons)
     }
     val guard =
-      Seq("", "## Any rule", "", "What goes wrong inside a rule never fails a query.", "") ++
+      Seq(
+        "",
+        "## Any rule",
+        "",
+        "An error inside a rule never fails a query, unless `spark.selinger.failOnError` is set.",
+        ""
+      ) ++
         reasonTable(Reason.ofGuard)
     (intro ++ ruleTable ++ reasonsIntro ++ sections ++ guard).mkString("", "\n", "\n")
   }

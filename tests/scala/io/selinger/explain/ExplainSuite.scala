@@ -60,8 +60,8 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
 
   // Times, costs and limits follow the machine.
   private val varying = Seq(
-    "((?:cost of (?:the [a-z ]*order(?: written)?|\\S+)|time|broadcast limit) )[0-9][0-9.,Ee-]* ?[a-zA-Z]*" -> "$1…",
-    "(\"name\" : \"(?:cost of [^\"]+|time|broadcast limit)\",\\s+\"value\" : )[0-9.Ee-]+" -> "$10"
+    "((?:cost of (?:the [a-z ]*order(?: written)?|\\S+)|time to read|broadcast limit) )[0-9][0-9.,Ee-]* ?[a-zA-Z]*" -> "$1…",
+    "(\"name\" : \"(?:cost of [^\"]+|time to read|broadcast limit)\",\\s+\"value\" : )[0-9.Ee-]+" -> "$10"
   )
 
   private def normalised(text: String): String = {

@@ -199,9 +199,10 @@ object SelingerConf {
       key("join.broadcastMaxBytes"),
       "0",
       "Largest build side to broadcast, as the memory that its hash table needs. 0: a 128th of " +
-        "the smaller of driver and executor heap, at most 256 MiB. The table may be up to four " +
-        "times this size at the upper bound of its rows (99.9 %); with 0, also if its rows were " +
-        "counted, then at most 256 MiB. If spark.sql.autoBroadcastJoinThreshold is set, it is " +
+        "the smaller of driver and executor heap, at most 256 MiB. This limits the hash table of " +
+        "the expected rows. Its size at the upper bound of the rows (99.9 %) may be four times " +
+        "the limit. If the value is 0 and the rows were counted, the limit itself is four times " +
+        "as large, but at most 256 MiB. If spark.sql.autoBroadcastJoinThreshold is set, it is " +
         "the limit instead; -1 there means that nothing is broadcast without a hint."
     ),
     "joins",

@@ -16,8 +16,8 @@ object Reason {
 
   val BroadcastCheapest: Reason = Reason(
     "BROADCAST_CHEAPEST",
-    "Broadcasting the build side costs least, and the hash table of its expected rows is within " +
-      "what may be broadcast.",
+    "Broadcasting the build side costs least, and the hash table of its expected rows is small " +
+      "enough to be broadcast.",
     "Set spark.selinger.join.broadcastMaxBytes below the broadcast limit shown here if the " +
       "driver or the executors run short of memory."
   )
@@ -92,8 +92,8 @@ object Reason {
 
   val NoSmallSide: Reason = Reason(
     "NO_SMALL_SIDE",
-    "Even with the rows that are expected, neither side would be broadcast, so both sides are " +
-      "shuffled at once.",
+    "Neither side is expected to be small enough to be broadcast, so both sides are shuffled at " +
+      "once.",
     "Set spark.selinger.join.broadcastMaxBytes above the broadcast limit shown here if there is " +
       "memory for larger broadcasts."
   )
@@ -113,8 +113,8 @@ object Reason {
   val NoStatistics: Reason = Reason(
     "NO_STATISTICS",
     "The number of rows of one relation is unknown, so nothing is decided here.",
-    "Read the data as Parquet or ORC files, keep spark.selinger.readFooterStatistics.enabled on, " +
-      "or run ANALYZE TABLE."
+    "Use Parquet or ORC files, and keep spark.selinger.readFooterStatistics.enabled on. Filter " +
+      "partitioned tables by their partition columns. For tables of any format, ANALYZE TABLE helps."
   )
 
   val UnsupportedByOperator: Reason = Reason(
@@ -163,15 +163,15 @@ object Reason {
 
   val OrderCheaper: Reason = Reason(
     "ORDER_CHEAPER",
-    "Joining in another order costs less, by more than the error of the estimates.",
+    "Another order costs less, and saves more than the error of the estimates.",
     "Set spark.selinger.ordering.minGain higher to change fewer orders, or switch " +
       "spark.selinger.reorderJoins.enabled off to keep every order written."
   )
 
   val OrderCheapEnough: Reason = Reason(
     "ORDER_CHEAP_ENOUGH",
-    "No other order costs less by more than the error of the estimates, so the order written " +
-      "stays.",
+    "No other order saves enough to be sure of it, given the error of the estimates, so the " +
+      "order written stays.",
     "Set spark.selinger.ordering.minGain lower to change more orders, or run selinger.analyze " +
       "for better estimates."
   )

@@ -26,7 +26,12 @@ object ExplainText {
     val what = (d.outcome, d.chosen, d.stock) match {
       case (Outcome.Changed, Some(chosen), Some(stock)) => s"$chosen instead of $stock"
       case (Outcome.Advised, Some(chosen), Some(stock)) => s"would be $chosen instead of $stock"
+      // An order is written, an operator is Spark's.
+      case (Outcome.Same, Some(chosen), Some(_)) if d.rule == "reorderJoins" =>
+        s"$chosen, as written"
+      case (Outcome.Same, Some(chosen), Some(_)) => s"$chosen, as Spark"
       case (_, Some(chosen), _) => chosen
+      case (Outcome.Informed, _, _) => "statistics"
       case (outcome, _, _) => outcome.label
     }
     val first = shown.first.flatMap(_.chosen).map(c => s" (before it ran: $c)").getOrElse("")
@@ -36,7 +41,7 @@ object ExplainText {
     ) ++
       d.detail.map(detail => s"    $detail") ++
       evidence(d.evidence) ++
-      d.setting.map(key => s"    setting: $key (now ${setting(key)})")
+      d.setting.map(key => s"    setting: $key (now ${readable(key)})")
     lines.mkString("\n")
   }
 
@@ -57,6 +62,13 @@ object ExplainText {
   /** The present value of the setting that a decision names, ours or Spark's. */
   def setting(key: String): String =
     SelingerConf.textOf(key).getOrElse("unset")
+
+  /** The same as people read it: 0 and an empty text mean that nothing was set. */
+  private def readable(key: String): String = setting(key) match {
+    case "0" if key == SelingerConf.BROADCAST_MAX_BYTES.key => "0: automatic"
+    case "" => "empty"
+    case value => value
+  }
 
   def settingOf(decision: Decision): Option[(String, String)] =
     decision.setting.map(key => key -> setting(key))

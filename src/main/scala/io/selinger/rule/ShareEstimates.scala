@@ -86,7 +86,9 @@ object ShareEstimates
     ) {
 
   override def hooks: Seq[Hook] = Seq(
-    Hook.PreCbo("Spark's late rules read sizes, and they run after this, in the order found.")(_ =>
+    Hook.PreCbo(
+      "The rules of Spark that read sizes run later, on the order of joins that was chosen."
+    )(_ =>
       new ForRules
     ),
     Hook.EachPlan(

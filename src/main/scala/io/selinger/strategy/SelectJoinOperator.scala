@@ -300,13 +300,9 @@ object SelectJoinOperator
     case Reason.NoStatistics =>
       val footers = ReadFooterStatistics
       Option.unless(SelingerConf.switches.enabled(footers))(footers.switch)
-    case Reason.MayRaise => None
-    case other => Some(settingFor(other))
-  }
-
-  private def settingFor(reason: Reason): String = reason match {
-    case Reason.StockCheapEnough => SelingerConf.JOIN_MIN_GAIN.key
-    case Reason.UserThreshold => SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key
-    case other => JoinOperators.settingOf(other).getOrElse(switch)
+    case Reason.StockCheapEnough => Some(SelingerConf.JOIN_MIN_GAIN.key)
+    case Reason.UserThreshold => Some(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key)
+    // None for hints, streams and the like: Selinger has not decided there, so no switch changes it.
+    case other => JoinOperators.settingOf(other)
   }
 }

@@ -244,7 +244,7 @@ class FileRelationSuite extends AnyFunSuite with SharedSession {
       assert(found.evidence.exists(e =>
         e.name == "rows" && e.value == 100 && e.origin == Origin.Exact
       ))
-      assert(found.evidence.exists(e => e.name == "files" && e.value == 4))
+      assert(found.evidence.exists(e => e.name == "files of the relation" && e.value == 4))
     }
   }
 

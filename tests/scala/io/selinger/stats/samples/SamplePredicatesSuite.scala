@@ -97,7 +97,7 @@ class SamplePredicatesSuite extends AnyFunSuite with SharedSession {
         assertNear(df, factor)
         val made = decision(df).getOrElse(fail("no decision"))
         assert(made.reason == Reason.PredicatesSampled && made.outcome == Outcome.Informed)
-        assert(made.evidence.exists(e => e.name == "sampled" && e.value == 10000))
+        assert(made.evidence.exists(e => e.name == "rows sampled" && e.value == 10000))
         assert(made.detail.isEmpty, made.detail)
       }
     }

@@ -103,9 +103,9 @@ object ReadFooterStatistics
         outcome = Outcome.Informed,
         reason = reason,
         evidence = rows.toSeq ++ Seq(
-          Evidence("footers", answer.filesRead.toDouble, "files", Origin.Exact),
-          Evidence("files", answer.files.toDouble, "files", Origin.Exact),
-          Evidence("time", answer.ms, "ms", Origin.Measured)
+          Evidence("footers read", answer.filesRead.toDouble, "files", Origin.Exact),
+          Evidence("files of the relation", answer.files.toDouble, "files", Origin.Exact),
+          Evidence("time to read", answer.ms, "ms", Origin.Measured)
         ),
         setting =
           if (reason == Reason.FootersRead) None

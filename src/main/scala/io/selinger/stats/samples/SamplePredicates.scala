@@ -418,10 +418,10 @@ object SamplePredicates
     }
     val counts = result.toSeq.flatMap { known =>
       Seq(
-        Evidence("sampled", known.rows.toDouble, "rows", Origin.Exact),
-        Evidence("row groups", known.groups.size.toDouble, "groups", Origin.Exact)
+        Evidence("rows sampled", known.rows.toDouble, "rows", Origin.Exact),
+        Evidence("row groups sampled", known.groups.size.toDouble, "groups", Origin.Exact)
       ) ++ Option.when(known.applied.nonEmpty)(
-        Evidence("matching", known.matched.toDouble, "rows", Origin.Exact)
+        Evidence("sampled rows that match", known.matched.toDouble, "rows", Origin.Exact)
       )
     }
     PlanningPass.current.inform(
@@ -432,7 +432,7 @@ object SamplePredicates
         key = NodeText.key(plan),
         outcome = Outcome.Informed,
         reason = reason,
-        evidence = counts :+ Evidence("time", ms, "ms", Origin.Measured),
+        evidence = counts :+ Evidence("time to read", ms, "ms", Origin.Measured),
         detail = Option.when(left.nonEmpty)(
           NodeText.shorten(
             left.map(NodeText.readable).mkString("estimated by formulas: ", ", ", "")

@@ -75,7 +75,7 @@ wheel: jars $(VENV)/.ready ## build the wheel with the jars of all lines, into p
 demo: wheel ## TPC-DS with stock Spark and with Selinger: same answers? what changed, and why?
 	$(PY) -m benchmarks.demo --sf $(SF)
 
-test: ## build and pass every test of a line (random samples: SELINGER_SEED=… repeats them)
+test: ## build, and run every test of a line (random samples: SELINGER_SEED=… repeats them)
 	@rm -rf $(TIMES)
 	@$(MAKE) --no-print-directory test-scala
 	@$(MAKE) --no-print-directory test-python

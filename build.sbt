@@ -30,7 +30,7 @@ lazy val selinger = (project in file("."))
   .settings(
     name := "selinger",
     organization := "io.selinger",
-    description := "A cost-based optimizer for Spark SQL, loaded through spark.sql.extensions",
+    description := "Makes Spark SQL plan joins by cost",
     licenses := Seq(License.Apache2),
     line := SparkLines.chosen(baseDirectory.value),
     scalaVersion := line.value.scala,

@@ -35,7 +35,6 @@ COMMANDS = {
     "operators": "make bench-operators PUBLISH=1",
 }
 
-
 LABELS = {
     "planning": {
         "p95_ms_20": "time to find an order of 20 relations, 95th percentile, ms",

@@ -126,7 +126,7 @@ def of_queries(results: Mapping[str, Any]) -> Figures:
     if failed:
         notes.append(f"Failed at first, and were measured again: {', '.join(failed)}.")
     if again:
-        notes.append(f"{again} queries were measured again, because they looked slower.")
+        notes.append(f"{again} queries that looked slower were measured again (see the rules).")
     heap = next(iter(results["config"]["profiles"].values()))["conf"]["spark.driver.memory"]
     return Figures(
         "time with Selinger / time with stock Spark, medians of the runs",

@@ -42,8 +42,8 @@ def row_cells(row: Row, profiles: Sequence[str]) -> list[str]:
     cells.append(number(row.get("duckdb_s")))
     if len(profiles) > 1:
         low, high = row.get("ratio_spread") or (None, None)
-        mark = " again" if "first" in row else ""
-        cells += [number(row.get("ratio")), f"{number(low)}..{number(high)}{mark}"]
+        spread = "-" if low == high else f"{number(low)}..{number(high)}"
+        cells += [number(row.get("ratio")), spread + (" again" if "first" in row else "")]
         base, last = (row.get(f"planning_{name}_ms") for name in (profiles[0], profiles[-1]))
         cells.append("-" if base is None or last is None else f"{last - base:+.0f}")
     return [*cells, answer_word(row)]
@@ -80,8 +80,9 @@ def headlines(summary: Row, profiles: Sequence[str]) -> list[tuple[str, str]]:
         ]
     found += [
         ("rows out of all joins", sides("join_rows", "")),
-        ("the same over DuckDB's", number(summary.get("join_rows_over_duckdb"))),
+        ("rows out of joins: Selinger's / DuckDB's", number(summary.get("join_rows_over_duckdb"))),
         ("shuffled bytes", sides("shuffled_bytes", "bytes")),
+        ("heap of each session", summary.get("heap_of_each_session", "")),
     ]
     return [(label, figure) for label, figure in found if figure]
 

@@ -1,4 +1,4 @@
-"""Selinger makes Spark SQL plan like a modern database, without being asked to.
+"""Makes Spark SQL plan joins by cost.
 
 Load it into a session, see that it works, and see what it does::
 

@@ -183,10 +183,24 @@ def test_a_dead_link_is_found(link: str) -> None:
 
 
 def test_the_readme_names_the_supported_spark_versions() -> None:
-    lines = json.loads(read("conf/spark-lines.json"))["lines"]
-    for line, facts in lines.items():
-        assert f"Spark {line} (tested with {facts['spark']})" in read("README.md")
+    known = json.loads(read("conf/spark-lines.json"))
+    for line, facts in known["lines"].items():
+        how = "tested" if line == known["default"] else "compiled"
+        assert f"Spark {line} ({how} with {facts['spark']}" in read("README.md")
         assert f"selinger-spark-{line}.jar" in read("docs/compatibility.md")
+
+
+def test_the_figures_of_the_readme_are_those_that_are_published() -> None:
+    figures = json.loads(read("benchmarks/published/tpcds-sf10.json"))
+    total = figures["summary"]
+    spark = ".".join(figures["spark"].split(".")[:2])
+    line = (
+        f"all {total['queries']} queries together take {total['total_ratio']:.2f} times the time "
+        f"of stock Spark {spark} ({total['selinger_total_s']:,.0f} s instead of "
+        f"{total['stock_total_s']:,.0f} s), and all {total['queries']} answers are equal."
+    )
+    assert total["equal"] in (True, "ties")
+    assert line in read("README.md")
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:

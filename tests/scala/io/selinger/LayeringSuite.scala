@@ -67,6 +67,10 @@ class LayeringSuite extends AnyFunSuite {
     forbid("exec", deciding ++ layers ++ Seq("core", "explain"))
   }
 
+  test("nobody uses the operators of exec but those that decide") {
+    (layers ++ Seq("core", "explain", "transfer")).foreach(layer => forbid(layer, Seq("exec")))
+  }
+
   test("explain uses conf and core only") {
     forbid("explain", deciding ++ layers.filterNot(_ == "conf"))
   }
@@ -125,6 +129,14 @@ class LayeringSuite extends AnyFunSuite {
       .should()
       .dependOnClassesThat()
       .resideInAPackage("io.selinger")
+      .check(classes)
+    // What reaches Spark's private members is used by all others, so it must use none of them.
+    noClasses()
+      .that()
+      .resideInAPackage("org.apache.spark.sql.selinger..")
+      .should()
+      .dependOnClassesThat()
+      .resideInAPackage("io.selinger..")
       .check(classes)
   }
 

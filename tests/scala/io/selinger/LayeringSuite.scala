@@ -189,6 +189,7 @@ class LayeringSuite extends AnyFunSuite {
       "FooterStore$.distinctReads",
       "FooterStore$.footerReads",
       "UseImportedStatistics$.imports",
+      "OnDemandProbe$.current",
       "ParsedFooters$.recent",
       "PlanningPass$.passes",
       "RuleActivity$.sessions",

@@ -67,6 +67,10 @@ class LayeringSuite extends AnyFunSuite {
     forbid("exec", deciding ++ layers ++ Seq("core", "explain"))
   }
 
+  test("nobody uses the operators of exec but those that decide") {
+    (layers ++ Seq("core", "explain", "transfer")).foreach(layer => forbid(layer, Seq("exec")))
+  }
+
   test("explain uses conf and core only") {
     forbid("explain", deciding ++ layers.filterNot(_ == "conf"))
   }
@@ -126,6 +130,14 @@ class LayeringSuite extends AnyFunSuite {
       .dependOnClassesThat()
       .resideInAPackage("io.selinger")
       .check(classes)
+    // What reaches Spark's private members is used by all others, so it must use none of them.
+    noClasses()
+      .that()
+      .resideInAPackage("org.apache.spark.sql.selinger..")
+      .should()
+      .dependOnClassesThat()
+      .resideInAPackage("io.selinger..")
+      .check(classes)
   }
 
   test("no package uses the extension itself") {
@@ -177,6 +189,7 @@ class LayeringSuite extends AnyFunSuite {
       "FooterStore$.distinctReads",
       "FooterStore$.footerReads",
       "UseImportedStatistics$.imports",
+      "OnDemandProbe$.current",
       "ParsedFooters$.recent",
       "PlanningPass$.passes",
       "RuleActivity$.sessions",

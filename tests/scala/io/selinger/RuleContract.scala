@@ -3,27 +3,27 @@ package io.selinger
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{
   Decision,
-  GuardedPhysicalRule,
-  GuardedRule,
-  GuardedStrategy,
   Hook,
-  Mode,
+  OnDemandProbe,
+  Outcome,
   Reason,
   RuleActivity,
   RuleDescription
 }
 import io.selinger.strategy.SelectJoinOperator
-import io.selinger.testing.{Answer, ExampleTables, Plans, ReasonQuery, SharedSession, Tables}
-import java.nio.file.{Files, Path, Paths}
-import org.apache.spark.sql.catalyst.plans.logical.{
-  Join,
-  JoinHint,
-  LocalRelation,
-  LogicalPlan,
-  Project
+import io.selinger.testing.{
+  Answer,
+  ExampleTables,
+  HookCall,
+  Plans,
+  ReasonQuery,
+  SharedSession,
+  StockPlan,
+  Tables
 }
+import java.nio.file.{Files, Path, Paths}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinHint}
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.{LocalTableScanExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
 import org.scalatest.funsuite.AnyFunSuite
 import scala.collection.mutable
@@ -34,13 +34,16 @@ import scala.util.Try
  * The laws that every rule keeps, checked for each rule of a registry without naming it: off means off,
  * a second run changes nothing, whatever goes wrong inside leaves the query working, the same answers,
  * and every reason that it can give is given by some query: the one in
- * `tests/sql/reasons/<rule>/<CODE>.sql`.
+ * `tests/sql/reasons/<rule>/<CODE>.sql`, or one that the suite names. No law holds because nothing ran:
+ * each test also sees the rule at work.
  *
  * @param special reasons that no query in SQL can bring about
+ * @param named queries for reasons that have no file
  */
 abstract class RuleContract(
     registry: Registry,
-    special: Map[(RuleDescription, Reason), SpecialCase] = Map.empty
+    special: Map[(RuleDescription, Reason), SpecialCase] = Map.empty,
+    named: Map[(RuleDescription, Reason), String] = Map.empty
 ) extends AnyFunSuite
     with SharedSession {
 
@@ -65,50 +68,63 @@ abstract class RuleContract(
   private val modeOff = SelingerConf.MODE.key -> "off"
   private val modeAdvise = SelingerConf.MODE.key -> "advise"
 
-  // Spark's own plans are made once. Each test gets copies, which carry no decision of another rule.
-  private lazy val optimizedOnce: Seq[LogicalPlan] = withConf(modeOff) {
-    texts.flatMap(text => Try(Plans.execution(spark.sql(text)).optimizedPlan).toOption)
-  }
+  /** Off by the mode, and by the rule's own switch: it must not even be called. */
+  private def off(rule: RuleDescription) =
+    Seq(Seq(rule.switch -> "true", modeOff), Seq(rule.switch -> "false"))
 
-  private lazy val physicalOnce: Seq[SparkPlan] = withConf(modeOff) {
-    texts.flatMap(text => Try(Plans.execution(spark.sql(text)).sparkPlan).toOption)
-  }
+  private def advised(rule: RuleDescription) = Seq(rule.switch -> "true", modeAdvise)
 
-  private def optimized: Seq[LogicalPlan] = optimizedOnce.map(_.clone())
+  private def on(rule: RuleDescription) = Seq(rule.switch -> "true")
 
-  private def physical: Seq[SparkPlan] = physicalOnce.map(_.clone())
+  // Spark's own plans are made once.
+  private lazy val stock: Seq[StockPlan] =
+    withTables(spark)(texts.flatMap(text => Try(StockPlan.of(spark, text)).toOption))
 
   private val answers = mutable.Map.empty[RuleDescription, Answer]
 
   /** Stock Spark's answer to a rule's example, asked for once. */
   private def stockAnswer(rule: RuleDescription, session: SparkSession): Answer =
-    answers.getOrElseUpdate(
-      rule, {
-        session.conf.set(SelingerConf.MODE.key, "off")
-        Answer.of(session.sql(rule.example))
+    answers.getOrElseUpdate(rule, answerOf(session, rule.example, modeOff))
+
+  private def answerOf(session: SparkSession, text: String, settings: (String, String)*): Answer =
+    SharedSession.withConf(session, settings)(Answer.of(session.sql(text)))
+
+  private def reasonQueries(rule: RuleDescription): Map[String, ReasonQuery] =
+    ReasonQuery.all(folder.resolve("reasons").resolve(rule.id)) ++ named.collect {
+      case ((`rule`, reason), text) => reason.code -> new ReasonQuery(text)
+    }
+
+  /** Runs `body` with a query, after which settings and views of the session are as before. */
+  private def prepared[A](session: SparkSession)(body: => A): A = {
+    val before = session.conf.getAll
+    try withTables(session)(body)
+    finally {
+      session.conf.getAll.keySet.diff(before.keySet).foreach(session.conf.unset)
+      before.foreach { case (key, value) =>
+        if (session.conf.isModifiable(key)) session.conf.set(key, value)
       }
-    )
-
-  /** What Spark would call for a hook, in the shared session. */
-  private def logical(hook: Hook): Option[GuardedRule] = hook match {
-    case known: Hook.OptimizerBatch => Some(known.create(spark))
-    case known: Hook.PreCbo => Some(known.create(spark))
-    case known: Hook.LateBatch => Some(known.create(spark))
-    case known: Hook.RuntimeOptimizer => Some(known.create(spark))
-    case _ => None
+      session.catalog.listTables().collect().foreach { table =>
+        val _ = session.catalog.dropTempView(table.name)
+      }
+    }
   }
 
-  private def onPhysical(hook: Hook): Option[GuardedPhysicalRule] = hook match {
-    case known: Hook.StagePreparation => Some(known.create(spark))
-    case known: Hook.StageOptimization => Some(known.create(spark))
-    case known: Hook.BeforeColumnar => Some(known.create(spark))
-    case known: Hook.AfterColumnar => Some(known.create(spark))
-    case _ => None
-  }
+  /** Runs `body` with each query of a rule: its example, and those that bring about its reasons. */
+  private def forQueries[A](
+      rule: RuleDescription,
+      session: SparkSession
+  )(body: String => A): Seq[A] =
+    (new ReasonQuery(rule.example) +: reasonQueries(rule).values.toSeq).filterNot(_.isStream).map {
+      query => prepared(session)(withFolder(folder => body(query.prepare(session, folder))))
+    }
 
-  private def strategy(hook: Hook): Option[GuardedStrategy] = hook match {
-    case known: Hook.PlannerStrategy => Some(known.create(spark))
-    case _ => None
+  /** Runs `body` with stock plans of many queries, each rule's own under the settings that they need. */
+  private def forPlans[A](
+      rule: RuleDescription,
+      session: SparkSession
+  )(body: StockPlan => A): Seq[A] = {
+    assert(stock.size > texts.size / 2)
+    forQueries(rule, session)(text => body(StockPlan.of(session, text))) ++ stock.map(body)
   }
 
   test("ids, switches and reasons are unique, and every sentence is one") {
@@ -142,65 +158,98 @@ abstract class RuleContract(
       .map(rule => s"${decision.reason} is not among the reasons of ${rule.id}")
   }
 
+  private def decisionsOf(rule: RuleDescription, session: SparkSession, text: String) =
+    Plans.decisions(session.sql(text), rule.id)
+
+  private def withConf[A](session: SparkSession, settings: Seq[(String, String)])(body: => A): A =
+    SharedSession.withConf(session, settings)(body)
+
   registry.rules.foreach { rule =>
-    val silent = Seq(
-      "mode off" -> modeOff,
-      "mode advise" -> modeAdvise,
-      "its own switch" -> (rule.switch -> "false")
-    )
-
-    test(s"${rule.id}: off and advise return the very same plan") {
-      withTables(spark) {
-        val (plans, physicalPlans) = (optimized, physical)
-        assert(plans.size > texts.size / 2)
-        silent.foreach { case (name, setting) =>
-          withConf(rule.switch -> "true", setting) {
-            for (hook <- rule.hooks; made <- logical(hook); plan <- plans)
-              assert(made(plan) eq plan, name)
-            for (hook <- rule.hooks; made <- onPhysical(hook); plan <- physicalPlans)
-              assert(made(plan) eq plan, name)
-            if (setting != modeAdvise) {
-              for (hook <- rule.hooks; made <- strategy(hook); plan <- plans)
-                assert(!plan.exists(node => made(node).nonEmpty), name)
-            }
-          }
-        }
+    rule.hooks.zipWithIndex.foreach { case (hook, place) =>
+      val name = s"${rule.id}, hook ${place + 1} (${hook.label})"
+      if (HookCall.of(hook, spark).isDefined) lawsOfHook(rule, hook, name)
+      else lawOfAnswers(rule, name)
+      BrokenRules.ways(hook).foreach { way =>
+        if (HookCall.of(hook, spark).isDefined) lawOfFailures(rule, place, way, name)
+        else lawOfFailedAnswers(rule, way, name)
       }
     }
+    lawOfSwitches(rule)
+    lawOfReasons(rule)
+    lawOfExample(rule)
+  }
 
-    test(s"${rule.id}: a second run changes nothing") {
-      withTables(spark) {
-        withConf(rule.switch -> "true") {
-          for (hook <- rule.hooks; made <- logical(hook); plan <- optimized) {
-            val once = made(plan)
-            assert(made(once).fastEquals(once))
-          }
-          for (hook <- rule.hooks; made <- onPhysical(hook); plan <- physical) {
-            val once = made(plan)
-            assert(made(once).fastEquals(once))
-          }
-        }
-      }
-    }
+  private def lawsOfHook(rule: RuleDescription, hook: Hook, name: String): Unit = {
 
-    test(s"${rule.id}: each of its reasons is given by some query") {
-      val queries = ReasonQuery.all(folder.resolve("reasons").resolve(rule.id))
-      val (cases, inSql) = rule.reasons.partition(reason => special.contains((rule, reason)))
-      assert(queries.keySet == inSql.map(_.code).toSet, s"files of ${rule.id} and its reasons")
+    test(s"$name: off and advise return the very same plan, on does not") {
       withSession(new SelingerExtension(registry)) { session =>
-        val before = session.conf.getAll
-        val wrong = inSql.flatMap { reason =>
-          withTables(session) {
-            val made = withFolder(queries(reason.code).decisions(session, _))
-            session.conf.getAll.keySet.diff(before.keySet).foreach(session.conf.unset)
-            before.foreach { case (key, value) =>
-              if (session.conf.isModifiable(key)) session.conf.set(key, value)
-            }
-            session.catalog.listTables().collect().foreach { table =>
-              val _ = session.catalog.dropTempView(table.name)
-            }
-            unlisted(made) ++ notGiven(rule, reason, made)
+        val call = HookCall.of(hook, session).get
+        val ran = forPlans(rule, session) { plan =>
+          off(rule).foreach { settings =>
+            withConf(session, settings)(assert(!call.changes(plan) && !call.runs(plan), settings))
           }
+          withConf(session, advised(rule))(assert(!call.changes(plan), "mode advise"))
+          withConf(session, on(rule))(call.runs(plan))
+        }
+        assert(ran.contains(true), "it is never at work")
+      }
+    }
+
+    test(s"$name: a second run changes nothing") {
+      withSession(new SelingerExtension(registry)) { session =>
+        val call = HookCall.of(hook, session).get
+        forPlans(rule, session) { plan =>
+          withConf(session, on(rule))(assert(call.isSettled(plan)))
+        }
+      }
+    }
+  }
+
+  /** A second run, of what Spark does not call. */
+  private def lawOfAnswers(rule: RuleDescription, name: String): Unit =
+    test(s"$name: asked again, it gives the same value") {
+      val probe = new AskTwice(rule)
+      withSession(new SelingerExtension(registry)) { session =>
+        forQueries(rule, session) { text =>
+          withConf(session, on(rule)) {
+            OnDemandProbe.using(probe)(decisionsOf(rule, session, text))
+          }
+        }
+      }
+      assert(probe.asked > 0 && probe.differences.isEmpty)
+    }
+
+  private def lawOfSwitches(rule: RuleDescription): Unit =
+    test(s"${rule.id}: off, it is not called and decides nothing; on, it acts") {
+      withSession(new SelingerExtension(registry)) { session =>
+        def calls = RuleActivity.of(rule).calls
+        val acted = forQueries(rule, session) { text =>
+          off(rule).foreach { settings =>
+            withConf(session, settings) {
+              val before = calls
+              assert(decisionsOf(rule, session, text).isEmpty && calls == before, settings)
+            }
+          }
+          withConf(session, on(rule)) {
+            val before = calls
+            val outcomes = decisionsOf(rule, session, text).map(_.outcome)
+            calls > before &&
+            outcomes.exists(Set[Outcome](Outcome.Changed, Outcome.Informed).contains)
+          }
+        }
+        assert(acted.contains(true))
+      }
+    }
+
+  private def lawOfReasons(rule: RuleDescription): Unit =
+    test(s"${rule.id}: each of its reasons is given by some query") {
+      val queries = reasonQueries(rule)
+      val (cases, inSql) = rule.reasons.partition(reason => special.contains((rule, reason)))
+      assert(queries.keySet == inSql.map(_.code).toSet, s"queries of ${rule.id} and its reasons")
+      withSession(new SelingerExtension(registry)) { session =>
+        val wrong = inSql.flatMap { reason =>
+          val made = prepared(session)(withFolder(queries(reason.code).decisions(session, _)))
+          unlisted(made) ++ notGiven(rule, reason, made)
         }
         assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
       }
@@ -212,6 +261,7 @@ abstract class RuleContract(
       }
     }
 
+  private def lawOfExample(rule: RuleDescription): Unit =
     test(s"${rule.id}: its example gives the same answer on and off, and asks the rule") {
       withSession(new SelingerExtension(registry)) { session =>
         withTables(session) {
@@ -220,37 +270,88 @@ abstract class RuleContract(
           val example = session.sql(rule.example)
           val found = Answer.of(example)
           assert(unlisted(Plans.decisions(example)).isEmpty)
-          val asked = RuleActivity.of(rule).calls > 0
+          assert(RuleActivity.of(rule).calls > 0)
           val expected = stockAnswer(rule, session)
           assert(expected.isInstanceOf[Answer.Rows])
           assert(Answer.difference(expected, found).isEmpty)
-          // Rules without a hook of Spark are asked by others, for what they know.
-          assert(asked || rule.hooks.forall(hook =>
-            hook.isInstanceOf[Hook.OnDemand] || hook.isInstanceOf[Hook.EachPlan]
-          ))
         }
       }
     }
 
-    Broken.ways.foreach { broken =>
-      test(s"${rule.id}: a query gives its rows though the rule ${broken.name}") {
-        val hooks = rule.hooks.flatMap(broken.instead(rule, _))
-        val others = registry.rules.filterNot(_ == rule)
-        val extension = new SelingerExtension(Registry(others :+ Broken.describe(rule, hooks)))
-        withSession(extension) { session =>
-          session.conf.set(SelingerConf.FAIL_ON_ERROR.key, "false")
-          // What makes the tables are commands: a broken rule would leave them out on both sides.
-          session.conf.set(SelingerConf.MODE.key, "off")
-          withTables(session) {
-            session.conf.set(SelingerConf.MODE.key, "on")
-            session.conf.set(rule.switch, "true")
-            val found = Answer.of(session.sql(rule.example))
-            assert(Answer.difference(stockAnswer(rule, session), found).isEmpty)
-          }
+  private def lawOfFailures(
+      rule: RuleDescription,
+      place: Int,
+      way: BrokenRules.Way,
+      name: String
+  ): Unit =
+    test(s"$name: a query gives its rows though the rule ${way.name}") {
+      val broken = BrokenRules.at(rule, place, way).get
+      val rules = registry.rules.map(known => if (known == rule) broken else known)
+      withSession(new SelingerExtension(Registry(rules))) { session =>
+        session.conf.set(SelingerConf.FAIL_ON_ERROR.key, "false")
+        // What makes the tables are commands: a broken rule would leave them out on both sides.
+        session.conf.set(modeOff._1, modeOff._2)
+        withTables(session) {
+          session.conf.set(SelingerConf.MODE.key, "on")
+          session.conf.set(rule.switch, "true")
+          val example = session.sql(rule.example)
+          val found = Answer.of(example)
+          assert(Answer.difference(stockAnswer(rule, session), found).isEmpty)
+          val reasons = Plans.decisions(example, rule.id).map(_.reason)
+          assert(reasons.contains(way.reason), "the broken rule did not run")
         }
       }
     }
+
+  /** What is asked on demand says of a leaf that it failed, wherever the leaf decides something. */
+  private def lawOfFailedAnswers(rule: RuleDescription, way: BrokenRules.Way, name: String): Unit =
+    test(s"$name: a query gives its rows though the rule ${way.name}") {
+      withSession(new SelingerExtension(registry)) { session =>
+        session.conf.set(SelingerConf.FAIL_ON_ERROR.key, "false")
+        val failures = forQueries(rule, session) { text =>
+          withConf(session, on(rule)) {
+            val expected = answerOf(session, text, modeOff)
+            val probe = new BrokenRules.OnDemand(rule, way)
+            val df = session.sql(text)
+            val found = OnDemandProbe.using(probe)(Answer.of(df))
+            assert(Answer.difference(expected, found).isEmpty, text)
+            val told = Plans.decisions(df, rule.id).map(_.reason).contains(way.reason)
+            assert(told == probe.asked > 0, text)
+            told
+          }
+        }
+        assert(failures.contains(true), "the broken rule was not asked")
+      }
+    }
+}
+
+/** Asks one rule twice, whenever it is asked on demand. */
+private final class AskTwice(of: RuleDescription) extends OnDemandProbe {
+  @volatile private var values = Seq.empty[(Any, Any)]
+
+  def asked: Int = values.size
+
+  /** Values that were not the same the second time. */
+  def differences: Seq[(Any, Any)] = values.filterNot { case (one, other) => isSame(one, other) }
+
+  override def around[A](rule: RuleDescription)(work: => A): A = {
+    val once = work
+    if (rule == of) values = values :+ ((once, work))
+    once
   }
+
+  /** Objects without an equality of their own are the same if they are of one class. */
+  private def isSame(one: Any, other: Any): Boolean = (one, other) match {
+    case (a: Iterable[_], b: Iterable[_]) =>
+      a.size == b.size && a.zip(b).forall { case (x, y) => isSame(x, y) }
+    case (a: Product, b: Product) =>
+      a.getClass == b.getClass && isSame(a.productIterator.toSeq, b.productIterator.toSeq)
+    case (a: AnyRef, b: AnyRef) if isOpaque(a) => a.getClass == b.getClass
+    case (a, b) => a == b
+  }
+
+  private def isOpaque(value: AnyRef): Boolean =
+    value.getClass.getMethod("equals", classOf[Object]).getDeclaringClass == classOf[Object]
 }
 
 /**
@@ -259,86 +360,6 @@ abstract class RuleContract(
  * @param why no query can
  */
 final case class SpecialCase(why: String)(val decisions: SparkSession => Seq[Decision])
-
-/** Rules that go wrong in the place of others. */
-object Broken {
-
-  /** @param body what the rule does instead of its work, given what it would return unchanged */
-  final case class Way(
-      name: String,
-      logical: LogicalPlan => LogicalPlan,
-      physical: SparkPlan => SparkPlan,
-      operators: LogicalPlan => Seq[SparkPlan]
-  ) {
-
-    /** The same hook with a broken rule. */
-    def instead(rule: RuleDescription, hook: Hook): Option[Hook] = {
-      val switches = SelingerConf.switches
-      def onPlans = new GuardedRule(rule, switches) {
-        override protected def rewrite(plan: LogicalPlan): LogicalPlan = logical(plan)
-      }
-      def onOperators = new GuardedPhysicalRule(rule, switches) {
-        override protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan = physical(plan)
-      }
-      hook match {
-        case _: Hook.OnDemand => None
-        case known: Hook.EachPlan =>
-          Some(Hook.EachPlan(known.why, rule, switches) { root =>
-            val _ = logical(root)
-          })
-        case known: Hook.OptimizerBatch => Some(Hook.OptimizerBatch(known.why)(_ => onPlans))
-        case known: Hook.PreCbo => Some(Hook.PreCbo(known.why)(_ => onPlans))
-        case known: Hook.LateBatch => Some(Hook.LateBatch(known.why)(_ => onPlans))
-        case known: Hook.RuntimeOptimizer => Some(Hook.RuntimeOptimizer(known.why)(_ => onPlans))
-        case known: Hook.StagePreparation =>
-          Some(Hook.StagePreparation(known.why)(_ => onOperators))
-        case known: Hook.StageOptimization =>
-          Some(Hook.StageOptimization(known.why)(_ => onOperators))
-        case known: Hook.BeforeColumnar => Some(Hook.BeforeColumnar(known.why)(_ => onOperators))
-        case known: Hook.AfterColumnar => Some(Hook.AfterColumnar(known.why)(_ => onOperators))
-        case known: Hook.PlannerStrategy =>
-          Some(Hook.PlannerStrategy(known.why)(_ =>
-            new GuardedStrategy(rule, switches) {
-              override protected def concerns(plan: LogicalPlan): Boolean = true
-              override protected def choose(plan: LogicalPlan, mode: Mode): Seq[SparkPlan] =
-                operators(plan)
-            }
-          ))
-      }
-    }
-  }
-
-  private def raising(name: String)(error: => Throwable) =
-    Way(name, _ => throw error, _ => throw error, _ => throw error)
-
-  val ways: Seq[Way] = Seq(
-    raising("throws")(new IllegalStateException("boom")),
-    raising("does not link")(new NoSuchMethodError("boom")),
-    Way(
-      "loses a column in the middle of the plan",
-      plan =>
-        plan.transformDown {
-          case project @ Project(list, child) if list.size > 1 =>
-            project.copy(child = Project(child.output.take(1), child))
-        },
-      plan => LocalTableScanExec(plan.output.take(1), Nil, None),
-      plan => Seq(LocalTableScanExec(plan.output.drop(1), Nil, None))
-    ),
-    Way(
-      "returns other columns",
-      _ => LocalRelation(),
-      _ => LocalTableScanExec(Nil, Nil, None),
-      _ => Seq(LocalTableScanExec(Nil, Nil, None))
-    )
-  )
-
-  def describe(rule: RuleDescription, broken: Seq[Hook]): RuleDescription =
-    new RuleDescription(rule.id, rule.kind, rule.summary, rule.onByDefault) {
-      override def hooks: Seq[Hook] = broken
-      override def reasons: Seq[Reason] = rule.reasons
-      override def example: String = rule.example
-    }
-}
 
 object RuleContractSuite {
 

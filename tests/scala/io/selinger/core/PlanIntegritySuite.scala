@@ -8,6 +8,8 @@ import org.apache.spark.sql.catalyst.expressions.{
   Exists,
   GreaterThan,
   Literal,
+  NamedExpression,
+  ScalarSubquery,
   SortOrder
 }
 import org.apache.spark.sql.catalyst.plans.LeftSemi
@@ -21,12 +23,14 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   Project
 }
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
+import org.apache.spark.sql.execution
 import org.apache.spark.sql.execution.{
   FilterExec,
   LocalTableScanExec,
   ProjectExec,
   SortExec,
-  SparkPlan
+  SparkPlan,
+  SubqueryExec
 }
 import org.apache.spark.sql.execution.command.{ExecutedCommandExec, SetCommand}
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
@@ -55,6 +59,18 @@ class PlanIntegritySuite extends AnyFunSuite {
       assert(PlanIntegrity.problemOf(before, before.copy(), thorough).isEmpty)
     }
 
+    test(s"a column that a rule loses inside a subquery is its own problem (thorough: $thorough)") {
+      val (x, y) = (column("x"), column("y"))
+      val inner = LocalRelation(x, y)
+      def asking(plan: LogicalPlan) = Filter(GreaterThan(a, ScalarSubquery(plan)), table)
+      val before = asking(Project(Seq(x), above(y, inner)))
+      val lost = asking(Project(Seq(x), above(y, Project(Seq(x), inner))))
+      assert(PlanIntegrity.problemOf(before, lost, thorough).exists(_.contains("y#")))
+      assert(PlanIntegrity.problemOf(lost, above(a, lost), thorough).isEmpty)
+      val others = asking(Project(Seq(x), above(x, inner)))
+      assert(PlanIntegrity.problemOf(before, others, thorough).isEmpty)
+    }
+
     test(s"a problem that was there before is not that of the rule (thorough: $thorough)") {
       val dangling = above(other, table)
       assert(PlanIntegrity.problemOf(dangling, above(a, dangling), thorough).isEmpty)
@@ -77,6 +93,20 @@ class PlanIntegritySuite extends AnyFunSuite {
     assert(problem(a, never).exists(_.contains("can be null")))
     assert(problem(never, a).isEmpty && problem(a, a).isEmpty)
     assert(physical(scan(a), ProjectExec(Seq(never), scan(a))).exists(_.contains("can be null")))
+  }
+
+  test("a column that is lost inside a subquery of a physical plan is a problem") {
+    def asking(plan: SparkPlan) = {
+      val subquery = SubqueryExec("subquery", plan)
+      FilterExec(
+        GreaterThan(a, execution.ScalarSubquery(subquery, NamedExpression.newExprId)),
+        scan(a)
+      )
+    }
+    val before = asking(ProjectExec(Seq(b), above(other, scan(b, other))))
+    val lost = asking(ProjectExec(Seq(b), above(other, scan(b))))
+    assert(physical(before, lost).exists(_.contains("other#")))
+    assert(physical(before, asking(scan(b))).isEmpty)
   }
 
   test("rows must be where an operator of a physical plan needs them") {

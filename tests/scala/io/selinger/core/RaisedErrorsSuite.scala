@@ -1,11 +1,12 @@
 package io.selinger.core
 
-import io.selinger.testing.{SharedSession, Tables}
+import io.selinger.testing.{Plans, SharedSession, Tables}
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{Average, Sum}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.Dataset
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.types._
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -142,6 +143,25 @@ class RaisedErrorsSuite extends AnyFunSuite with SharedSession {
       val path = folder.resolve("text").toString
       spark.range(3).write.json(path)
       assert(mayRaise(spark.read.json(path).queryExecution.optimizedPlan))
+    }
+  }
+
+  test("a cache may raise the errors of what fills it, until it is filled") {
+    def mayRaiseWhenRead(text: String) = {
+      val cached = spark.sql(text).cache()
+      def now = mayRaise(Plans.execution(cached.toDF()).optimizedPlan)
+      try {
+        assert(
+          Plans.execution(cached.toDF()).optimizedPlan.exists(_.isInstanceOf[InMemoryRelation])
+        )
+        val before = now
+        val _ = cached.count()
+        (before, now)
+      } finally cached.unpersist(blocking = true)
+    }
+    withConf("spark.sql.ansi.enabled" -> "true") {
+      assert(mayRaiseWhenRead("SELECT 10 DIV id AS v FROM range(1, 9)") == ((true, false)))
+      assert(mayRaiseWhenRead("SELECT id FROM range(1, 9) WHERE id > 3") == ((false, false)))
     }
   }
 }

@@ -24,27 +24,34 @@ final class ReasonQuery(text: String) {
 
   private val (head, body) = text.linesIterator.toSeq.span(_.startsWith("--"))
 
+  /** Whether it is run as a stream. */
+  def isStream: Boolean = head.exists(Stream.matches)
+
+  /** Does what is to be done before, and returns the query itself. */
+  def prepare(session: SparkSession, folder: Path): String = {
+    val values = head.foldLeft(Map("tmp" -> folder.toString)) { (values, line) =>
+      filled(line, values) match {
+        case Setting(key, value) =>
+          session.conf.set(key, value)
+          values
+        case Statement(statement) =>
+          session.sql(statement).collect()
+          values
+        case Value(name, query) =>
+          values.updated(name, session.sql(query).head().getString(0))
+        case Stream(table) =>
+          readAsStream(session, table)
+          values
+        case _ => values
+      }
+    }
+    filled(body.mkString("\n"), values)
+  }
+
   /** What was decided about the query in a session, when it was planned or when it ran as a stream. */
   def decisions(session: SparkSession, folder: Path): Seq[Decision] = {
-    val (values, streams) = head.foldLeft((Map("tmp" -> folder.toString), false)) {
-      case ((values, streams), line) =>
-        filled(line, values) match {
-          case Setting(key, value) =>
-            session.conf.set(key, value)
-            (values, streams)
-          case Statement(statement) =>
-            session.sql(statement).collect()
-            (values, streams)
-          case Value(name, query) =>
-            (values.updated(name, session.sql(query).head().getString(0)), streams)
-          case Stream(table) =>
-            readAsStream(session, table)
-            (values, true)
-          case _ => (values, streams)
-        }
-    }
-    val df = session.sql(filled(body.mkString("\n"), values))
-    if (!streams) Plans.decisions(df)
+    val df = session.sql(prepare(session, folder))
+    if (!isStream) Plans.decisions(df)
     else {
       val query = df.writeStream
         .format("noop")

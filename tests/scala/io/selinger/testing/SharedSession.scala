@@ -72,7 +72,8 @@ object SharedSession {
     withConf(stock, ours.toSeq)(body(stock))
   }
 
-  private def withConf[A](session: SparkSession, settings: Seq[(String, String)])(body: => A): A = {
+  /** Runs `body` with these confs in a session and puts the former values back. */
+  def withConf[A](session: SparkSession, settings: Seq[(String, String)])(body: => A): A = {
     val conf = session.conf
     // What is set, rather than what applies: a default that is put back counts as set by the user.
     val before = conf.getAll

@@ -75,7 +75,7 @@ object Guard {
       if (!active(rule, switches)) fallback
       else {
         val begun = System.nanoTime()
-        val result = counted(rule, begun)(body)
+        val result = counted(rule, begun)(OnDemandProbe.around(rule)(body))
         RuleActivity.count(rule, result != None, System.nanoTime() - begun)
         result
       }

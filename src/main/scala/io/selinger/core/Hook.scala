@@ -34,7 +34,7 @@ object Hook {
    * adaptive re-plan. For what has to be remembered of a whole plan.
    */
   final case class EachPlan(why: String, rule: RuleDescription, switches: Switches)(
-      action: LogicalPlan => Unit
+      val action: LogicalPlan => Unit
   ) extends Hook("injectPlannerStrategy") {
     override def inject(extensions: SparkSessionExtensions): Unit =
       extensions.injectPlannerStrategy(_ => new GuardedObserver(rule, switches, action))

@@ -8,8 +8,8 @@ import org.apache.spark.sql.execution.exchange.ValidateRequirements
 
 /**
  * What is wrong with a plan that a rule returned. The cheap checks run always: the same output, the
- * same commands, every column that an operator reads is there, no id for two columns. Under
- * `failOnError` also that no column is newly said never to be null, and Spark's other checks.
+ * same commands, every column that an operator reads is there, in subqueries too, no id for two
+ * columns. Under `failOnError` also that no column is newly said never to be null, and Spark's other checks.
  */
 object PlanIntegrity {
 
@@ -44,8 +44,9 @@ object PlanIntegrity {
         s"${node.nodeName} reads ${node.missingInput.mkString(", ")}, which its input does not return"
     }
 
+  /** Those of subqueries included. */
   private def operators(plan: QueryPlan[_]): Seq[QueryPlan[_]] =
-    plan.collect { case node: QueryPlan[_] => node }
+    plan.collectWithSubqueries { case node: QueryPlan[_] => node }
 
   private def invalid(
       before: LogicalPlan,

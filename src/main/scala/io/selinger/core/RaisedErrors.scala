@@ -107,7 +107,10 @@ object RaisedErrors {
   def mayRaise(plan: LogicalPlan): Boolean = plan match {
     case stage: LogicalQueryStage if stage.physicalPlan.isInstanceOf[QueryStageExec] => false
     case stage: LogicalQueryStage => mayRaise(stage.logicalPlan)
-    case _: LocalRelation | _: Range | _: OneRowRelation | _: InMemoryRelation => false
+    case _: LocalRelation | _: Range | _: OneRowRelation => false
+    // Filled when it is first read, by the plan that was cached.
+    case cached: InMemoryRelation =>
+      !cached.cacheBuilder.isCachedColumnBuffersLoaded && mayRaise(cached.cacheBuilder.logicalPlan)
     case LogicalRelation(files: HadoopFsRelation, _, _, _, _) =>
       files.fileFormat match {
         case _: ParquetFileFormat | _: OrcFileFormat => false

@@ -23,7 +23,7 @@ class JoinEnumeratorSuite extends AnyFunSuite {
   private def estimate(rows: Double) = PlanEstimate(Quantity(rows, Origin.Exact), rows, None)
 
   /** Trees whose cost is the rows of all joins; rows of a set are any function of it. */
-  private class Costs(seed: Long) extends JoinTrees {
+  private class Costs(seed: Long, keyOf: RelationSet = RelationSet.empty) extends JoinTrees {
     var joins = 0
     private val rows = mutable.HashMap.empty[RelationSet, Double]
 
@@ -48,7 +48,8 @@ class JoinEnumeratorSuite extends AnyFunSuite {
 
     override def selectivityOfEdge(edge: Int): Double = 1.0
 
-    override def sharedKeys: Seq[SharedKey] = Nil
+    override def sharedKeys: Seq[SharedKey] =
+      if (keyOf.isEmpty) Nil else Seq(SharedKey(keyOf, selectivity))
 
     override def rough: RoughCost = {
       val unlimited = new RoughCost.Limit(1e300, 1e300, 1e300)
@@ -296,6 +297,32 @@ class JoinEnumeratorSuite extends AnyFunSuite {
       assert(found.tree.seconds <= greedy.seconds && found.tree.seconds <= written.seconds)
       assert(found.tree.leaves.sorted == relations.indices)
     }
+  }
+
+  test("relations that share a key are searched by rough costs beyond the limit of pairs") {
+    import JoinEnumerator.Method
+    val results = (1 to 30).map { seed =>
+      val graph = JoinGraphs.clique(8 + seed % 4).shape
+      val costs = new Costs(seed.toLong, keyOf = graph.all)
+      val relations = (0 until graph.size).map(costs.relation)
+      val greedy = GreedyOperatorOrdering
+        .best(relations, graph, costs, GreedyOperatorOrdering.neighbours(graph), () => false).get
+      val written = relations.reduceLeft[JoinTree](Joining.join(_, _, graph, costs).get)
+      def found(costs: Costs) =
+        enumerator(graph, costs, maxPairs = 1000, written = Some(written)).best().get
+      val guided = found(costs)
+      assert(guided.limit.contains(JoinEnumerator.Limit.Pairs))
+      assert(guided.tree.leaves.sorted == relations.indices, s"seed $seed")
+      assert(guided.tree.joins.forall(j => graph.connection(j.left.set, j.right.set).isDefined))
+      assert(guided.tree.seconds <= math.min(greedy.seconds, written.seconds), s"seed $seed")
+      val linear = found(new Costs(seed.toLong))
+      assert(linear.method != Method.Guided)
+      if (guided.method == Method.Guided) Some(guided.tree.seconds / linear.tree.seconds) else None
+    }
+    val ratios = results.flatten
+    assert(ratios.size > 20)
+    // Against linear orders, which would be searched instead.
+    assert(math.exp(ratios.map(math.log).sum / ratios.size) <= 1.0, ratios.mkString(" "))
   }
 
   test("linearised dynamic programming keeps the order of relations, and is optimal among such") {

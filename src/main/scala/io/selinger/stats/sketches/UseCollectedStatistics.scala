@@ -61,7 +61,8 @@ object UseCollectedStatistics
     Reason.CollectedUnreadable
   )
 
-  override def example: String = "SELECT city, count(*) FROM customers GROUP BY city"
+  override def example: String =
+    "SELECT city, count(*) FROM sales JOIN customers ON sales.customer = customers.id GROUP BY city"
 
   // Of wider tables only the columns that the query uses are looked up.
   private val mostColumns = 100

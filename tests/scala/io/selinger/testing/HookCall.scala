@@ -1,0 +1,147 @@
+package io.selinger.testing
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{
+  GuardedObserver,
+  GuardedPhysicalRule,
+  GuardedRule,
+  GuardedStrategy,
+  Hook,
+  OpenPlanningPass
+}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, ReturnAnswer, Statistics}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
+
+/**
+ * A query as stock Spark has planned it. Each use gets copies, which carry nothing of what another rule
+ * has done.
+ */
+final class StockPlan(optimizedOnce: LogicalPlan, preparedOnce: SparkPlan) {
+
+  def optimized: LogicalPlan = optimizedOnce.clone()
+
+  /** With the shuffles and sorts that its operators require. */
+  def prepared: SparkPlan = preparedOnce.clone()
+}
+
+object StockPlan {
+
+  def of(session: SparkSession, text: String): StockPlan =
+    SharedSession.withConf(session, Seq(SelingerConf.MODE.key -> "off")) {
+      val execution = Plans.execution(session.sql(text))
+      val prepared = execution.executedPlan match {
+        case adaptive: AdaptiveSparkPlanExec => adaptive.initialPlan
+        case plan => plan
+      }
+      new StockPlan(execution.optimizedPlan, prepared)
+    }
+}
+
+/** A rule at one of its hooks, called as Spark would call it. */
+sealed abstract class HookCall {
+
+  /** Whether the plan, or what Spark's statistics say of it, is another one afterwards. */
+  def changes(query: StockPlan): Boolean
+
+  /** Whether the rule does its work at all. */
+  def runs(query: StockPlan): Boolean = changes(query)
+
+  /** Whether a second run leaves the result of the first as it is. */
+  def isSettled(query: StockPlan): Boolean
+}
+
+object HookCall {
+
+  /** None where Spark has no such hook. */
+  def of(hook: Hook, session: SparkSession): Option[HookCall] = hook match {
+    case _: Hook.OnDemand => None
+    case known: Hook.EachPlan => Some(new OfObserver(known))
+    case known: Hook.OptimizerBatch => Some(new OfRule(known.create(session)))
+    case known: Hook.PreCbo => Some(new OfRule(known.create(session)))
+    case known: Hook.LateBatch => Some(new OfRule(known.create(session)))
+    case known: Hook.RuntimeOptimizer => Some(new OfRule(known.create(session)))
+    case known: Hook.StagePreparation => Some(new OfPhysicalRule(known.create(session)))
+    case known: Hook.StageOptimization => Some(new OfPhysicalRule(known.create(session)))
+    case known: Hook.BeforeColumnar => Some(new OfPhysicalRule(known.create(session)))
+    case known: Hook.AfterColumnar => Some(new OfPhysicalRule(known.create(session)))
+    case known: Hook.PlannerStrategy => Some(new OfStrategy(known.create(session)))
+  }
+
+  private def statistics(plan: LogicalPlan): Seq[Statistics] = plan.map(_.stats)
+
+  private final class OfRule(rule: GuardedRule) extends HookCall {
+
+    override def changes(query: StockPlan): Boolean = {
+      val plan = query.optimized
+      val before = statistics(plan)
+      (rule(plan) ne plan) || statistics(plan) != before
+    }
+
+    override def isSettled(query: StockPlan): Boolean = {
+      val once = rule(query.optimized)
+      val before = statistics(once)
+      rule(once).fastEquals(once) && statistics(once) == before
+    }
+  }
+
+  private final class OfPhysicalRule(rule: GuardedPhysicalRule) extends HookCall {
+
+    override def changes(query: StockPlan): Boolean = {
+      val plan = query.prepared
+      rule(plan) ne plan
+    }
+
+    override def isSettled(query: StockPlan): Boolean = {
+      val once = rule(query.prepared)
+      rule(once).fastEquals(once)
+    }
+  }
+
+  private final class OfStrategy(rule: GuardedStrategy) extends HookCall {
+
+    private def planned(plan: LogicalPlan): Seq[Seq[SparkPlan]] = {
+      val _ = OpenPlanningPass(ReturnAnswer(plan)) ++ rule(ReturnAnswer(plan))
+      plan.collect { case node => rule(node) }
+    }
+
+    override def changes(query: StockPlan): Boolean = planned(query.optimized).exists(_.nonEmpty)
+
+    override def isSettled(query: StockPlan): Boolean = {
+      val plan = query.optimized
+      planned(plan) == planned(plan)
+    }
+  }
+
+  private final class OfObserver(hook: Hook.EachPlan) extends HookCall {
+
+    /** Whether it was run, and what Spark knows of the plan then. */
+    private def observed(plan: LogicalPlan): (Boolean, Seq[Statistics]) = {
+      var ran = false
+      val observer = new GuardedObserver(
+        hook.rule,
+        hook.switches,
+        plan => {
+          ran = true
+          hook.action(plan)
+        }
+      )
+      val _ = OpenPlanningPass(ReturnAnswer(plan)) ++ observer(ReturnAnswer(plan))
+      (ran, statistics(plan))
+    }
+
+    override def changes(query: StockPlan): Boolean = {
+      val plan = query.optimized
+      val before = statistics(plan)
+      observed(plan)._2 != before
+    }
+
+    override def runs(query: StockPlan): Boolean = observed(query.optimized)._1
+
+    override def isSettled(query: StockPlan): Boolean = {
+      val plan = query.optimized
+      observed(plan) == observed(plan)
+    }
+  }
+}

@@ -1,0 +1,242 @@
+package io.selinger.strategy
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{
+  Decision,
+  GuardedPhysicalRule,
+  GuardedStrategy,
+  Hook,
+  Mode,
+  NodeText,
+  Outcome,
+  RaisedErrors,
+  Reason,
+  RuleDescription,
+  RuleKind
+}
+import io.selinger.exec.decimals.{ComputeInLongs, Formula, SumInInt128}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.window.WindowExec
+import org.apache.spark.sql.types.DecimalType
+
+/**
+ * Computes decimals in machine integers: arithmetic in longs, sums and averages in 128 bits. Spark
+ * multiplies and divides decimals as BigDecimal objects, and keeps sums of more than 18 digits as
+ * bytes, which it turns into an object and back for each row.
+ *
+ * Fires on a sum or average when (each line is a Precondition below, in this order):
+ *   1. the plan is not a stream                                     else STREAMING_PLAN
+ *   2. it has groups, or its sum cannot have more than 38 digits    else DECIMAL_SUM_TOO_WIDE
+ * and on arithmetic in projections, filters, aggregates and windows whose inputs raise no errors.
+ *
+ * {{{
+ *   SELECT store, sum(price * quantity) FROM sales GROUP BY store
+ *   Before:  HashAggregate [store], [sum(decimal)]     After:  HashAggregate [store], [sum(two longs)]
+ *            +- price * quantity, as BigDecimal                +- price * quantity, as long
+ * }}}
+ *
+ * Correct because: a row is computed in longs only if each intermediate value provably fits: by its
+ * type, or by a check of this row. All others are computed by Spark's own code: overflow, division by
+ * zero, digits beyond a long. So results, types, rounding, nulls and ANSI errors are Spark's. A null
+ * input makes all of the arithmetic null in Spark as well. All inputs are evaluated first, so
+ * arithmetic over an input that can raise an error, or that is random, is left alone (RaisedErrors). A sum
+ * of 128 bits is exact. Spark's makes a sum null, or an error, once it has more digits than its type;
+ * so does this one.
+ * Not done: remainders, casts without arithmetic, comparisons; decimals inside streams, whose stored
+ * state must keep its form; tree-shaped conditions (CASE, COALESCE) are computed by Spark around
+ * arithmetic that is computed in longs.
+ * Cost: planning O(n) in the expressions. May lose on rows whose values do not fit longs, which are
+ * tried first: some nanoseconds against a BigDecimal.
+ * Runs as a planner strategy for sums, whose buffers must be the same in all phases of an aggregation,
+ * and before columnar transitions for arithmetic, when plans are otherwise complete. A second run finds no
+ * arithmetic of decimals any more, and makes the same of the same logical plan.
+ * Conf: spark.selinger.computeDecimalsInLongs.enabled.  References: Spark's DecimalAggregates does this
+ * for sums of at most 8 digits; DuckDB and Velox compute decimals in 64 and 128 bits.
+ */
+object ComputeDecimalsInLongs
+    extends RuleDescription(
+      "computeDecimalsInLongs",
+      RuleKind.Strategy,
+      "Computes decimals in machine integers where their values fit, which is several times as " +
+        "fast as decimal objects."
+    ) {
+
+  val DecimalsInLongs: Reason = Reason(
+    "DECIMALS_IN_LONGS",
+    "Decimals are computed as machine integers where their values fit. The results are the same.",
+    "Nothing to do."
+  )
+
+  val DecimalSumTooWide: Reason = Reason(
+    "DECIMAL_SUM_TOO_WIDE",
+    "A sum without groups over values of more than 28 digits is left to Spark, which lets it exceed " +
+      "38 digits on the way.",
+    "Cast the values to a decimal of at most 28 digits, if they fit."
+  )
+
+  override def hooks: Seq[Hook] = Seq(
+    Hook.PlannerStrategy(
+      "The phases of an aggregation must agree on their buffers, so they are planned together."
+    )(new SumDecimals(_)),
+    Hook.BeforeColumnar(
+      "Rules and statistics before it see the arithmetic that the query has."
+    )(_ => new ComputeDecimals)
+  )
+
+  override def reasons: Seq[Reason] = Seq(Reason.StreamingPlan, DecimalSumTooWide, DecimalsInLongs)
+
+  override def example: String =
+    "SELECT items.color, sum(sales.price * sales.price) FROM sales JOIN items " +
+      "ON sales.item = items.id GROUP BY items.color"
+
+  /** The same expression with its arithmetic of decimals in longs; itself where there is none. */
+  private[strategy] def inLongs(expression: Expression): Expression = expression.transformDown {
+    case Arithmetic(computed) => computed
+  }
+
+  /** Operations whose value is null where one of their inputs is, and which [[Formula]] knows. */
+  private object Operation {
+    def unapply(expression: Expression): Option[Seq[Expression]] = expression match {
+      case _: Add | _: Subtract | _: Multiply | _: Divide | _: UnaryMinus
+          if isDecimal(expression) && expression.children.forall(isDecimal) =>
+        Some(expression.children)
+      case cast: Cast if isDecimal(cast) && Formula.accepts(cast.child.dataType) =>
+        Some(cast.children)
+      case _ => None
+    }
+  }
+
+  /** The largest tree of operations at this place. */
+  private object Arithmetic {
+    def unapply(expression: Expression): Option[ComputeInLongs] = expression match {
+      case _: BinaryArithmetic | _: UnaryMinus =>
+        val inputs = inputsOf(expression).distinct
+        val tree = bound(expression, inputs)
+        Option.when(
+          hasOperations(expression) && inputs.size <= MaxInputs &&
+            inputs.forall(input => input.deterministic && RaisedErrors.isSafe(input)) &&
+            Formula.of(tree).isDefined
+        )(ComputeInLongs(inputs.map(inLongs), tree))
+      case _ => None
+    }
+  }
+
+  /** Methods of Java have at most 255 parameters. */
+  private val MaxInputs = 60
+
+  private def hasOperations(expression: Expression): Boolean = expression match {
+    case Operation(_) => expression.exists(_.isInstanceOf[BinaryArithmetic])
+    case _ => false
+  }
+
+  private def inputsOf(expression: Expression): Seq[Expression] = expression match {
+    case Operation(operands) => operands.flatMap(inputsOf)
+    case _: Literal => Nil
+    case input => Seq(input)
+  }
+
+  private def bound(expression: Expression, inputs: Seq[Expression]): Expression =
+    expression match {
+      case Operation(operands) => expression.withNewChildren(operands.map(bound(_, inputs)))
+      case literal: Literal => literal
+      case input => BoundReference(inputs.indexOf(input), input.dataType, input.nullable)
+    }
+
+  private def isDecimal(expression: Expression): Boolean =
+    expression.dataType.isInstanceOf[DecimalType]
+
+  /** The aggregation with its sums and averages of decimals in 128 bits. */
+  private[strategy] def withSums(aggregate: Aggregate): Aggregate = {
+    val hasGroups = aggregate.groupingExpressions.nonEmpty
+    val changed = aggregate.aggregateExpressions.map(_.transformUp {
+      case expression @ AggregateExpression(function, _, _, _, _)
+          if SumInInt128.accepts(function, hasGroups) =>
+        val computed = function.withNewChildren(function.children.map(inLongs))
+        expression.copy(aggregateFunction = SumInInt128(SumInInt128.declarative(computed)))
+    })
+    aggregate.copy(aggregateExpressions = changed.collect { case named: NamedExpression => named })
+  }
+
+  private[strategy] def decision(plan: LogicalPlan, outcome: Outcome, reason: Reason): Decision =
+    Decision(
+      rule = id,
+      node = NodeText.of(plan),
+      key = NodeText.key(plan),
+      outcome = outcome,
+      reason = reason,
+      setting = Option.unless(outcome == Outcome.Declined)(switch)
+    )
+
+  private[strategy] def outcome(mode: Mode): Outcome =
+    if (mode == Mode.On) Outcome.Changed else Outcome.Advised
+}
+
+/** Plans aggregations whose sums of decimals are kept in 128 bits. */
+final class SumDecimals(session: SparkSession)
+    extends GuardedStrategy(ComputeDecimalsInLongs, SelingerConf.switches) {
+  import ComputeDecimalsInLongs._
+
+  override protected def concerns(plan: LogicalPlan): Boolean = plan match {
+    case aggregate: Aggregate => functions(aggregate).exists(SumInInt128.accepts(_, hasGroups = true))
+    case _ => false
+  }
+
+  override protected def choose(plan: LogicalPlan, mode: Mode): Seq[SparkPlan] = plan match {
+    case aggregate: Aggregate =>
+      val hasGroups = aggregate.groupingExpressions.nonEmpty
+      if (aggregate.isStreaming) decline(aggregate, Reason.StreamingPlan)
+      else if (!functions(aggregate).exists(SumInInt128.accepts(_, hasGroups))) {
+        decline(aggregate, DecimalSumTooWide)
+      } else {
+        val plans = session.sessionState.planner.Aggregation(withSums(aggregate))
+        val made = decision(aggregate, outcome(mode), DecimalsInLongs)
+        Decision.record(aggregate, made)
+        plans.foreach(Decision.record(_, made))
+        plans
+      }
+    case _ => Nil
+  }
+
+  private def functions(aggregate: Aggregate): Seq[Expression] =
+    aggregate.aggregateExpressions.flatMap(_.collect {
+      case AggregateExpression(function, _, _, _, _) => function
+    })
+
+  private def decline(aggregate: Aggregate, reason: Reason): Seq[SparkPlan] = {
+    Decision.record(aggregate, decision(aggregate, Outcome.Declined, reason))
+    Nil
+  }
+}
+
+/** Puts arithmetic in longs into the operators that compute, and sums of windows into 128 bits. */
+final class ComputeDecimals
+    extends GuardedPhysicalRule(ComputeDecimalsInLongs, SelingerConf.switches) {
+  import ComputeDecimalsInLongs._
+
+  override protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan = plan.transformUp {
+    case operator @ (_: ProjectExec | _: FilterExec | _: ExpandExec | _: BaseAggregateExec) =>
+      changed(operator, mode)(operator.mapExpressions(inLongs))
+    case window: WindowExec =>
+      changed(window, mode)(window.mapExpressions(expression => inLongs(withSums(expression))))
+  }
+
+  private def changed(operator: SparkPlan, mode: Mode)(rewritten: SparkPlan): SparkPlan =
+    if (rewritten.fastEquals(operator)) operator
+    else {
+      for (logical <- operator.logicalLink) {
+        Decision.record(rewritten, decision(logical, outcome(mode), DecimalsInLongs))
+      }
+      rewritten
+    }
+
+  private def withSums(expression: Expression): Expression = expression.transformUp {
+    case aggregate @ AggregateExpression(function, _, _, _, _)
+        if SumInInt128.accepts(function, hasGroups = false) =>
+      aggregate.copy(aggregateFunction = SumInInt128(SumInInt128.declarative(function)))
+  }
+}

@@ -29,9 +29,8 @@ import org.apache.spark.sql.types.DecimalType
  * multiplies and divides decimals as BigDecimal objects, and keeps sums of more than 18 digits as
  * bytes, which it turns into an object and back for each row.
  *
- * Fires on a sum or average when (each line is a Precondition below, in this order):
- *   1. the plan is not a stream                                     else STREAMING_PLAN
- *   2. it has groups, or its sum cannot have more than 38 digits    else DECIMAL_SUM_TOO_WIDE
+ * Fires on sums and averages when
+ *   1. there are groups, or the sum cannot have more than 38 digits    else DECIMAL_SUM_TOO_WIDE
  * and on arithmetic in projections, filters, aggregates and windows whose inputs raise no errors.
  *
  * {{{
@@ -41,9 +40,10 @@ import org.apache.spark.sql.types.DecimalType
  * }}}
  *
  * Correct because: a row is computed in longs only if each intermediate value provably fits: by its
- * type, or by a check of this row. All others are computed by Spark's own code: overflow, division by
+ * type, or by a check of the row. All others are computed by Spark's own code: overflow, division by
  * zero, digits beyond a long. So results, types, rounding, nulls and ANSI errors are Spark's. A null
- * input makes all of the arithmetic null in Spark as well. All inputs are evaluated first, so
+ * input makes all of the arithmetic null in Spark as well, unless an error comes first: where there can be
+ * errors, Spark's code computes rows with nulls. All inputs are evaluated first, so
  * arithmetic over an input that can raise an error, or that is random, is left alone (RaisedErrors). A sum
  * of 128 bits is exact. Spark's makes a sum null, or an error, once it has more digits than its type;
  * so does this one.
@@ -88,7 +88,7 @@ object ComputeDecimalsInLongs
     )(_ => new ComputeDecimals)
   )
 
-  override def reasons: Seq[Reason] = Seq(Reason.StreamingPlan, DecimalSumTooWide, DecimalsInLongs)
+  override def reasons: Seq[Reason] = Seq(DecimalSumTooWide, DecimalsInLongs)
 
   override def example: String =
     "SELECT items.color, sum(sales.price * sales.price) FROM sales JOIN items " +
@@ -121,7 +121,7 @@ object ComputeDecimalsInLongs
           hasOperations(expression) && inputs.size <= MaxInputs &&
             inputs.forall(input => input.deterministic && RaisedErrors.isSafe(input)) &&
             Formula.of(tree).isDefined
-        )(ComputeInLongs(inputs.map(inLongs), tree))
+        )(ComputeInLongs(inputs.map(inLongs), tree, raises = !RaisedErrors.isSafe(expression)))
       case _ => None
     }
   }
@@ -182,16 +182,19 @@ final class SumDecimals(session: SparkSession)
   import ComputeDecimalsInLongs._
 
   override protected def concerns(plan: LogicalPlan): Boolean = plan match {
-    case aggregate: Aggregate => functions(aggregate).exists(SumInInt128.accepts(_, hasGroups = true))
+    // The state of a stream must keep its form.
+    case aggregate: Aggregate =>
+      !aggregate.isStreaming &&
+      functions(aggregate).exists(SumInInt128.accepts(_, hasGroups = true))
     case _ => false
   }
 
   override protected def choose(plan: LogicalPlan, mode: Mode): Seq[SparkPlan] = plan match {
     case aggregate: Aggregate =>
       val hasGroups = aggregate.groupingExpressions.nonEmpty
-      if (aggregate.isStreaming) decline(aggregate, Reason.StreamingPlan)
-      else if (!functions(aggregate).exists(SumInInt128.accepts(_, hasGroups))) {
-        decline(aggregate, DecimalSumTooWide)
+      if (!functions(aggregate).exists(SumInInt128.accepts(_, hasGroups))) {
+        Decision.record(aggregate, decision(aggregate, Outcome.Declined, DecimalSumTooWide))
+        Nil
       } else {
         val plans = session.sessionState.planner.Aggregation(withSums(aggregate))
         val made = decision(aggregate, outcome(mode), DecimalsInLongs)
@@ -206,11 +209,6 @@ final class SumDecimals(session: SparkSession)
     aggregate.aggregateExpressions.flatMap(_.collect {
       case AggregateExpression(function, _, _, _, _) => function
     })
-
-  private def decline(aggregate: Aggregate, reason: Reason): Seq[SparkPlan] = {
-    Decision.record(aggregate, decision(aggregate, Outcome.Declined, reason))
-    Nil
-  }
 }
 
 /** Puts arithmetic in longs into the operators that compute, and sums of windows into 128 bits. */
@@ -228,9 +226,8 @@ final class ComputeDecimals
   private def changed(operator: SparkPlan, mode: Mode)(rewritten: SparkPlan): SparkPlan =
     if (rewritten.fastEquals(operator)) operator
     else {
-      for (logical <- operator.logicalLink) {
+      for (logical <- operator.logicalLink)
         Decision.record(rewritten, decision(logical, outcome(mode), DecimalsInLongs))
-      }
       rewritten
     }
 

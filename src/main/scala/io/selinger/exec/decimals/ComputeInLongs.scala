@@ -14,10 +14,13 @@ import org.apache.spark.sql.types.{DataType, DecimalType}
  * Only the inputs are children. Spark must not see the operators between them: it would compute those
  * that occur twice in advance, as objects.
  *
- * @param inputs what the arithmetic reads; each must give no error, since all are evaluated first
+ * @param inputs what the arithmetic reads; they must raise no errors, since all are evaluated first
  * @param tree the arithmetic, whose inputs are bound by number
+ * @param raises whether the arithmetic can raise an error. If not, a null input makes it null; if it
+ *   can, Spark decides which of the two comes first.
  */
-final case class ComputeInLongs(inputs: Seq[Expression], tree: Expression) extends Expression {
+final case class ComputeInLongs(inputs: Seq[Expression], tree: Expression, raises: Boolean)
+    extends Expression {
 
   override def children: Seq[Expression] = inputs
   override def dataType: DataType = tree.dataType
@@ -34,23 +37,16 @@ final case class ComputeInLongs(inputs: Seq[Expression], tree: Expression) exten
     inputs(input.ordinal)
   }
 
-  override def eval(row: InternalRow): Any = {
-    val values = new Array[Any](inputs.length)
-    val isComplete = inputs.indices.forall { i =>
-      values(i) = inputs(i).eval(row)
-      values(i) != null
-    }
-    if (isComplete) tree.eval(new GenericInternalRow(values)) else null
-  }
+  override def eval(row: InternalRow): Any =
+    tree.eval(new GenericInternalRow(inputs.map(_.eval(row)).toArray[Any]))
 
   override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
     val (precision, scale) = ComputeInLongs.digits(dataType)
     val create = if (precision <= 18) "createUnsafe" else "apply"
-    val code = rowCode(ctx, ev.isNull)(
-      formula,
-      value => s"${ev.value} = Decimal.$create($value, $precision, $scale);",
-      decimal => s"${ev.value} = $decimal;"
-    )
+    val code = longCode(ctx, ev.isNull, decimal => s"${ev.value} = $decimal;") { code =>
+      val value = code.emit(formula)
+      code.add(s"${ev.value} = Decimal.$create($value, $precision, $scale);")
+    }
     ev.copy(code = code"""
       boolean ${ev.isNull} = true;
       Decimal ${ev.value} = null;
@@ -58,62 +54,54 @@ final case class ComputeInLongs(inputs: Seq[Expression], tree: Expression) exten
   }
 
   /**
-   * Code for one row. It sets `isNull` to false where there is a result, and hands this to one of two
-   * pieces of code.
+   * Code for one row, which sets `isNull` to false where there is a result.
    *
-   * @param compute what is computed in longs: the formula, or the part of it that must fit
-   * @param fits code that uses the result as a long
-   * @param other code that uses the result as a decimal
+   * @param other code that uses a result of Spark's, given as a Java variable
+   * @param fits adds the code for a row whose values fit
    */
-  private def rowCode(ctx: CodegenContext, isNull: ExprValue)(
-      compute: Formula,
-      fits: String => String,
-      other: String => String
-  ): Block = longCode(ctx, isNull, other) { code => code.add(fits(code.emit(compute))) }
-
-  /** As above, where the code of a fitting row is written by `body`. */
   private[decimals] def longCode(ctx: CodegenContext, isNull: ExprValue, other: String => String)(
-      body: LongCode => Unit
+      fits: LongCode => Unit
   ): Block = {
     val evaluated = inputs.map(_.genCode(ctx))
-    val left = ctx.freshName("left")
-    val result = ctx.freshName("bySpark")
-    val code = new LongCode(ctx, evaluated.map(_.value.toString), s"$left = true; break;")
-    body(code)
+    val bySpark = ctx.freshName("bySpark")
+    val result = ctx.freshName("result")
+    val code = new LongCode(ctx, evaluated.map(_.value.toString), s"$bySpark = true; break;")
+    fits(code)
+    val missing = evaluated.zip(inputs).collect {
+      case (value, input) if input.nullable =>
+        value.isNull.toString
+    }
+    val isComplete = if (missing.isEmpty) "true" else missing.mkString("!(", " || ", ")")
     val spark = sparkCode(ctx)
-    val arguments = evaluated.map(_.value.toString).mkString(", ")
-    val computed = code"""
-      boolean $left = false;
-      do {
-        ${code.text}
-        $isNull = false;
-      } while (false);
-      if ($left) {
+    val arguments = evaluated.flatMap(input => Seq(input.value, input.isNull)).mkString(", ")
+    code"""
+      ${evaluated.map(_.code).foldLeft(code"")((before, next) => code"$before\n$next")}
+      boolean $bySpark = ${if (raises) s"!($isComplete)" else "false"};
+      if ($isComplete) {
+        do {
+          ${code.text}
+          $isNull = false;
+        } while (false);
+      }
+      if ($bySpark) {
         final Decimal $result = $spark($arguments);
         if ($result != null) {
           ${other(result)}
           $isNull = false;
         }
       }"""
-    evaluated.zip(inputs).foldRight(computed: Block) { case ((input, expression), inner) =>
-      if (expression.nullable) code"""
-        ${input.code}
-        if (!${input.isNull}) {
-          $inner
-        }"""
-      else code"""
-        ${input.code}
-        $inner"""
-    }
   }
 
   /** A function with Spark's own code for the same arithmetic; its name. */
   private def sparkCode(ctx: CodegenContext): String = {
     val parameters = inputs.map(input =>
-      JavaCode.variable(ctx.freshName("input"), CodeGenerator.javaClass(input.dataType))
+      ExprCode(
+        JavaCode.isNullVariable(ctx.freshName("isNull")),
+        JavaCode.variable(ctx.freshName("input"), CodeGenerator.javaClass(input.dataType))
+      )
     )
     val parameterized = tree.transform { case input: BoundReference =>
-      EvaluatedInput(parameters(input.ordinal), input.dataType)
+      EvaluatedInput(parameters(input.ordinal), input.dataType, input.nullable)
     }
     // Else long code would be moved to functions that know the row but not these parameters.
     val row = ctx.INPUT_ROW
@@ -121,15 +109,14 @@ final case class ComputeInLongs(inputs: Seq[Expression], tree: Expression) exten
     val generated =
       try parameterized.genCode(ctx)
       finally ctx.INPUT_ROW = row
+    val declared = parameters.zip(inputs).map { case (parameter, input) =>
+      s"${CodeGenerator.javaType(input.dataType)} ${parameter.value}, boolean ${parameter.isNull}"
+    }
     val name = ctx.freshName("decimalBySpark")
-    val declared = parameters
-      .zip(inputs)
-      .map { case (parameter, input) => s"${CodeGenerator.javaType(input.dataType)} $parameter" }
-      .mkString(", ")
     ctx.addNewFunction(
       name,
       s"""
-         |private Decimal $name($declared) {
+         |private Decimal $name(${declared.mkString(", ")}) {
          |  ${generated.code}
          |  return ${generated.isNull} ? null : ${generated.value};
          |}
@@ -150,13 +137,14 @@ object ComputeInLongs {
   }
 }
 
-/** An input whose value a Java variable holds already, and which is not null. */
-private[decimals] final case class EvaluatedInput(variable: ExprValue, dataType: DataType)
-    extends LeafExpression {
-  override def nullable: Boolean = false
+/** An input whose value Java variables hold already. */
+private[decimals] final case class EvaluatedInput(
+    variables: ExprCode,
+    dataType: DataType,
+    nullable: Boolean
+) extends LeafExpression {
   override def eval(row: InternalRow): Any = throw new UnsupportedOperationException(
     "an evaluated input exists in generated code only"
   )
-  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode =
-    ExprCode(EmptyBlock, FalseLiteral, variable)
+  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = variables
 }

@@ -1,11 +1,7 @@
 package io.selinger.exec.decimals
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.{
-  Average,
-  DeclarativeAggregate,
-  Sum
-}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{Average, DeclarativeAggregate, Sum}
 import org.apache.spark.sql.types._
 
 /**

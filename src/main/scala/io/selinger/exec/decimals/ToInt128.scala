@@ -82,7 +82,8 @@ final case class FromInt128(high: Expression, low: Expression, dataType: Decimal
     nullSafeCodeGen(
       ctx,
       ev,
-      (h, l) => s"""
+      (h, l) =>
+        s"""
         ${ev.value} = ${LongCode.int128}.toDecimal($h, $l, ${dataType.precision}, ${dataType.scale});
         ${ev.isNull} = ${ev.value} == null;"""
     )

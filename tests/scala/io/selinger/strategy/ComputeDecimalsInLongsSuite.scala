@@ -1,0 +1,142 @@
+package io.selinger.strategy
+
+import io.selinger.core.{Outcome, Reason}
+import io.selinger.exec.decimals.{ComputeInLongs, SumInInt128}
+import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.{SparkPlan, WholeStageCodegenExec}
+import org.apache.spark.sql.execution.aggregate.HashAggregateExec
+import org.apache.spark.sql.functions.{col, udf}
+import org.scalatest.funsuite.AnyFunSuite
+
+/** The rule `computeDecimalsInLongs` on real plans. */
+class ComputeDecimalsInLongsSuite extends AnyFunSuite with SharedSession {
+
+  private val rule = ComputeDecimalsInLongs
+  private val off = rule.switch -> "false"
+  // Code that does not compile fails the query.
+  private val strict = "spark.sql.codegen.fallback" -> "false"
+
+  private val facts =
+    "(SELECT *, cast(id * 37 % 1000 AS decimal(12, 2)) AS m, cast(k AS decimal(9, 1)) AS n FROM facts)"
+
+  override protected def beforeEach(): Unit = {
+    super.beforeEach()
+    Tables.register(spark)
+  }
+
+  private def expressions(df: DataFrame): Seq[Expression] =
+    Plans.physical(df).flatMap((plan: SparkPlan) =>
+      plan.expressions.flatMap(_.collect {
+        case expression => expression
+      })
+    )
+
+  private def sums(df: DataFrame): Int = expressions(df).count(_.isInstanceOf[SumInInt128])
+  private def computed(df: DataFrame): Int = expressions(df).count(_.isInstanceOf[ComputeInLongs])
+
+  private def reasons(df: DataFrame): Set[Reason] = Plans.decisions(df, rule.id).map(_.reason).toSet
+
+  /** The query after it ran, whose answer is that of Spark. */
+  private def sameAnswer(text: String, settings: (String, String)*): DataFrame = {
+    val expected = withConf(settings :+ off: _*)(Answer.of(spark.sql(text)))
+    withConf(settings :+ strict: _*) {
+      val df = spark.sql(text)
+      assert(Answer.difference(expected, Answer.of(df)).isEmpty)
+      df
+    }
+  }
+
+  test("fires on sums and averages of decimals with groups, in generated code") {
+    val df =
+      sameAnswer(s"SELECT k, sum(m), avg(m), sum(m * n), sum(m * m * m * n) FROM $facts GROUP BY k")
+    assert(sums(df) > 0 && computed(df) > 0)
+    val plans = Plans.physical(df)
+    assert(plans.exists(_.isInstanceOf[HashAggregateExec]))
+    assert(plans.exists(_.isInstanceOf[WholeStageCodegenExec]))
+    assert(reasons(df) == Set(rule.DecimalsInLongs))
+  }
+
+  test("fires on arithmetic in projections and filters") {
+    val df = sameAnswer(s"SELECT id, m * n, (m - n) / 2 FROM $facts WHERE m * 2 > n + 3")
+    assert(computed(df) >= 3)
+    assert(Plans.decisions(df, rule.id).forall(_.outcome == Outcome.Changed))
+  }
+
+  test("fires on sums in windows, whatever their frames") {
+    val df = sameAnswer(
+      s"SELECT id, sum(m) OVER (PARTITION BY k ORDER BY id), sum(m) OVER (PARTITION BY k), " +
+        s"avg(m) OVER (ORDER BY id ROWS BETWEEN 3 PRECEDING AND 2 FOLLOWING) FROM $facts"
+    )
+    assert(sums(df) >= 3)
+  }
+
+  test("does not fire on a sum without groups that may grow beyond 38 digits") {
+    val df = sameAnswer(
+      s"SELECT sum(cast(m AS decimal(32, 2))), avg(cast(m AS decimal(30, 2))) FROM $facts"
+    )
+    assert(sums(df) == 0)
+    assert(reasons(df) == Set(rule.DecimalSumTooWide))
+  }
+
+  test("does not fire on sums that Spark computes in longs itself, nor on doubles") {
+    val df = sameAnswer(
+      s"SELECT k, sum(cast(m AS decimal(6, 2))), sum(d), sum(big) FROM $facts GROUP BY k"
+    )
+    assert(sums(df) == 0 && reasons(df).isEmpty)
+  }
+
+  test("does not fire on inputs that are random or may raise an error") {
+    val decimal = udf((value: Int) => java.math.BigDecimal.valueOf(value.toLong))
+    val random = spark.table("facts").select((col("amount") * decimal(col("k"))).as("x"))
+    assert(computed(random) == 0)
+    withConf("spark.sql.ansi.enabled" -> "true") {
+      assert(computed(spark.sql("SELECT cast(s AS decimal(9, 2)) * 2.5 FROM facts")) == 0)
+    }
+    assert(computed(spark.sql("SELECT cast(rand() AS decimal(9, 2)) * 2.5 FROM facts")) == 0)
+  }
+
+  test("does not fire with its switch off, nor in the mode advise") {
+    val text = s"SELECT k, sum(m * n) FROM $facts GROUP BY k"
+    withConf(off) {
+      val df = spark.sql(text)
+      assert(sums(df) == 0 && computed(df) == 0 && reasons(df).isEmpty)
+    }
+    withConf("spark.selinger.mode" -> "advise") {
+      val df = spark.sql(text)
+      assert(sums(df) == 0 && computed(df) == 0)
+      assert(Plans.decisions(df, rule.id).map(_.outcome).toSet == Set(Outcome.Advised))
+    }
+  }
+
+  test("sums survive an aggregation that runs out of memory and sorts") {
+    val df = sameAnswer(
+      s"SELECT id % 90, sum(m * n), avg(m), sum(amount / 3) FROM $facts WHERE id < 600 GROUP BY 1",
+      "spark.sql.TungstenAggregate.testFallbackStartsAt" -> "2, 5"
+    )
+    assert(sums(df) > 0)
+  }
+
+  for (whole <- Seq(true, false); elimination <- Seq(true, false); split <- Seq(true, false))
+    test(s"code: whole stages $whole, common expressions $elimination, small methods $split") {
+      val df = sameAnswer(
+        "SELECT k, flag, sum(m * n), sum(m * n * m), avg(m * n) FILTER (WHERE flag), " +
+          s"sum(DISTINCT m), max(m * n), sum(m / 7) FROM $facts GROUP BY k, flag",
+        "spark.sql.codegen.wholeStage" -> whole.toString,
+        "spark.sql.subexpressionElimination.enabled" -> elimination.toString,
+        "spark.sql.codegen.methodSplitThreshold" -> (if (split) "10" else "1024")
+      )
+      assert(sums(df) > 0 && computed(df) > 0)
+    }
+
+  test("an overflow in the middle of a sum makes it null, or raises an error with ANSI") {
+    Seq("true", "false").foreach { ansi =>
+      val text =
+        "SELECT k, sum(amount * 1) FROM (SELECT * FROM facts UNION ALL SELECT * FROM facts " +
+          "UNION ALL SELECT * FROM dupes) GROUP BY k"
+      val df = sameAnswer(text, "spark.sql.ansi.enabled" -> ansi)
+      assert(sums(df) > 0)
+    }
+  }
+}

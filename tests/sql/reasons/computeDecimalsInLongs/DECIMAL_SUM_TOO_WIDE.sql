@@ -1,0 +1,1 @@
+SELECT sum(cast(amount AS decimal(30,2))) FROM sales

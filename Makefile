@@ -36,7 +36,7 @@ SEED ?= 1
 CASE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel demo test test-all test-scala test-python test-package test-queries fuzz lint format docs docs-benchmarks bench bench-operators bench-footers bench-plancost bench-analyze bench-estimates bench-planning clean
+.PHONY: help setup jar jars wheel demo test test-all test-scala test-python test-package test-queries fuzz lint format docs docs-benchmarks bench bench-aggregates bench-operators bench-footers bench-plancost bench-analyze bench-estimates bench-planning clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -138,6 +138,9 @@ docs-benchmarks: $(VENV)/.ready ## write docs/benchmarks.md from the published f
 
 bench: $(JAR) $(VENV)/.ready ## measure profiles in turn: SF, QUERIES, RUNS, PROFILES, SUITE, MEMORY, PUBLISH=1
 	$(PY) -m benchmarks.run --suite $(SUITE) --sf $(SF) --queries $(QUERIES) --runs $(RUNS) --profiles $(PROFILES) --memory $(MEMORY) $(PUBLISHING)
+
+bench-aggregates: $(JAR) $(VENV)/.ready ## measure aggregations of our own against stock Spark: SF, RUNS
+	$(PY) -m benchmarks.run --suite aggregates --sf $(SF) --queries $(QUERIES) --runs $(RUNS) --profiles $(PROFILES) --memory $(MEMORY) --out benchmarks/results/aggregates.json $(PUBLISHING)
 
 bench-operators: $(JAR) $(VENV)/.ready ## measure join operators against the cost model, fit its constants
 	$(PY) -m benchmarks.operators --memory $(MEMORY) $(PUBLISHING)

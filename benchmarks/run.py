@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import commands
+from benchmarks.datasets.duck import SUITES
 from benchmarks.datasets.generate import make, read_marker, table_folders
+from benchmarks.datasets.own import OWN
 from benchmarks.datasets.queries import Query, choose, load_queries
 from benchmarks.paths import RESULTS, public_text, scale_text
 from benchmarks.progress import Progress, say
@@ -34,7 +36,7 @@ def parser(
     name: str = "run", description: str | None = __doc__, *, publishes: bool = True
 ) -> argparse.ArgumentParser:
     made = commands.parser(name, description, publishes=publishes)
-    commands.add_data(made)
+    commands.add_data(made, *SUITES, *OWN)
     add = made.add_argument
     add("--queries", default="all", help="all, or q01,q05,q20-q29")
     add("--runs", type=int, default=3, help="measured runs of every query and profile")

@@ -1,5 +1,5 @@
 """
-TPC-DS, TPC-H and our own skewed data as Parquet, at any scale factor, in bounded memory.
+TPC-DS, TPC-H and data of our own as Parquet, at any scale factor, in bounded memory.
 
 DuckDB generates into a database file on disk, from which every table is copied to
 Parquet in slices of its row order. So the files are the same on every machine, whatever its number
@@ -19,8 +19,8 @@ from typing import Any
 
 import duckdb
 
-from benchmarks.datasets import skewed
 from benchmarks.datasets.duck import SUITES, connect
+from benchmarks.datasets.own import OWN, digest, tables_sql
 from benchmarks.paths import DATA, data_folder, scale_text
 from benchmarks.progress import end_cleanly, heartbeat, say
 
@@ -37,8 +37,8 @@ def slices(rows: int, per_file: int = FILE_ROWS) -> list[tuple[int, int]]:
 
 def generate(connection: duckdb.DuckDBPyConnection, suite: str, scale: float) -> None:
     """Call the suite's generator into the connection's database."""
-    if suite == "skewed":
-        connection.execute(skewed.tables_sql(scale))
+    if suite in OWN:
+        connection.execute(tables_sql(suite, scale))
         return
     if suite == "tpcds":
         connection.execute(f"CALL dsdgen(sf = {scale_text(scale)})")
@@ -129,7 +129,7 @@ def _make(suite: str, scale: float, folder: Path, expected: dict[str, Any], memo
 def expected_marker(suite: str, scale: float) -> dict[str, Any]:
     """State what a finished data set's marker must say to be used again."""
     marker = {"suite": suite, "scale": scale, "duckdb": duckdb.__version__, "layout": LAYOUT}
-    return {**marker, "definition": skewed.digest()} if suite == "skewed" else marker
+    return {**marker, "definition": digest(suite)} if suite in OWN else marker
 
 
 def read_marker(folder: Path) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def table_folders(folder: Path) -> dict[str, str]:
 def main() -> None:
     """Command line: make a data set and print its folder."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--suite", choices=(*SUITES, "skewed"), default="tpcds")
+    parser.add_argument("--suite", choices=(*SUITES, *OWN), default="tpcds")
     parser.add_argument("--sf", type=float, default=1.0, help="scale factor")
     parser.add_argument("--memory", default="4GB", help="memory that DuckDB may use")
     parser.add_argument("--force", action="store_true", help="make it again")

@@ -1,5 +1,5 @@
 """
-The queries of TPC-DS and TPC-H, from DuckDB's extensions at run time, put into Spark's SQL.
+Queries of TPC-DS and TPC-H, put into Spark's SQL at run time, and those of our own data sets.
 
 The rewrites are general: they work on tokens and know no single query. What else differs between
 the two systems is set on DuckDB's side (`DUCKDB_SETTINGS`), so that both answer the same question.
@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 from benchmarks.datasets.duck import connect
+from benchmarks.datasets.own import OWN, query_texts
 
 DUCKDB_SETTINGS = ("SET default_null_order = 'nulls_first_on_asc_last_on_desc'",)
 """Nulls sort as in Spark: first in ascending, last in descending order."""
@@ -81,6 +82,10 @@ def without_limit(sql: str) -> str | None:
 
 
 def load_queries(suite: str) -> dict[str, Query]:
+    if suite in OWN:
+        return {
+            name: Query(name, text, to_spark(text)) for name, text in query_texts(suite).items()
+        }
     connection = connect(suite)
     rows = connection.sql(
         f"SELECT query_nr, query FROM {suite}_queries() ORDER BY query_nr"

@@ -7,7 +7,7 @@ Rows are counted once and kept beside the data; a second run only estimates agai
 stock Spark with its cost-based optimizer on and nothing collected, the same after ANALYZE of all
 columns with histograms (``--analyzed``), Selinger with nothing collected, and Selinger after
 ``selinger_analyze`` of all columns, whose store is kept beside the data, in ``_sketches``. Our own
-skewed data (`benchmarks.datasets.skewed`) goes through the same, in a table of its own.
+skewed data (`benchmarks.datasets.own`) goes through the same, in a table of its own.
 """
 
 import argparse
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import commands
-from benchmarks.datasets import skewed
 from benchmarks.datasets.duck import SUITES
 from benchmarks.datasets.generate import make, table_folders
 from benchmarks.datasets.queries import Query, choose, load_queries
@@ -116,7 +115,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.suite != "skewed":
         wanted = choose(load_queries(options.suite), options.queries)
         rows += measure(options.suite, wanted, options)
-    rows += measure("skewed", list(skewed.load_queries().values()), options)
+    rows += measure("skewed", list(load_queries("skewed").values()), options)
     summary = summary_of(options, rows)
     if options.suite != "skewed":
         print(f"{options.suite}, scale factor {scale_text(options.sf)}\n")

@@ -17,7 +17,7 @@ Figures = dict[str, Any]
 
 TEMPLATE = Path(__file__).with_name("benchmarks.md")
 PAGE = ROOT / "docs" / "benchmarks.md"
-SUITES = {"tpcds": "TPC-DS", "tpch": "TPC-H", "skewed": "skewed data"}
+SUITES = {"tpcds": "TPC-DS", "tpch": "TPC-H", "skewed": "skewed data", "aggregates": "Aggregations"}
 SHOWN = 8
 """Queries that are listed as fastest, and as slowest."""
 
@@ -27,6 +27,7 @@ ESTIMATES = ("estimates-tpcds-sf1", "estimates-tpch-sf1")
 COMMANDS = {
     "tpcds": "make bench SUITE=tpcds SF={scale} PUBLISH=1",
     "tpch": "make bench SUITE=tpch SF={scale} PUBLISH=1",
+    "aggregates": "make bench-aggregates PUBLISH=1",
     "estimates": "make bench-estimates SUITE={suite} SF={scale} ANALYZED=1 PUBLISH=1",
     "planning": "make bench-planning PUBLISH=1",
     "plancost": "make bench-plancost SF={scale} PUBLISH=1",
@@ -85,6 +86,7 @@ def page(folder: Path = PUBLISHED) -> str:
     parts = {
         "overview": overview(folder),
         "queries": sections(QUERIES, of_queries),
+        "aggregates": sections(("aggregates",), of_queries),
         "estimates": sections(ESTIMATES, of_estimates),
         "planning": "\n\n".join(sections((name,), of_labels) for name in PLANNING),
         "operators": sections(("operators",), of_operators),

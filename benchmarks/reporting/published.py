@@ -212,6 +212,7 @@ RATIOS = {
 KINDS: dict[str, Callable[[Mapping[str, Any]], Figures]] = {
     "tpcds": of_queries,
     "tpch": of_queries,
+    "aggregates": of_queries,
     "estimates": of_estimates,
     "planning": of_planning,
     **dict.fromkeys(RATIOS, as_it_is),

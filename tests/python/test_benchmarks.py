@@ -16,7 +16,7 @@ import duckdb
 import pytest
 
 from benchmarks import analyze, commands, footers, operators, plancost, planning, run
-from benchmarks.datasets import skewed
+from benchmarks.datasets import own
 from benchmarks.datasets.generate import slices
 from benchmarks.datasets.queries import choose, load_queries, to_spark, tokens, without_limit
 from benchmarks.demo import change_table
@@ -548,10 +548,10 @@ def test_sub_plans_are_summed_up_by_joins() -> None:
 
 
 def test_the_skewed_data_is_what_its_queries_ask_for() -> None:
-    queries = skewed.load_queries()
+    queries = load_queries("skewed")
     assert list(queries) == [f"q{number:02d}" for number in range(1, 15)]
     connection = duckdb.connect()
-    connection.execute(skewed.tables_sql(0.01))
+    connection.execute(own.tables_sql("skewed", 0.01))
     tables = {
         name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
     }
@@ -561,6 +561,15 @@ def test_the_skewed_data_is_what_its_queries_ask_for() -> None:
     ).fetchone()
     assert top is not None
     assert top[0] > 5
+
+
+def test_the_aggregations_of_our_own_run_on_their_tables() -> None:
+    connection = duckdb.connect()
+    connection.execute(own.tables_sql("aggregates", 0.001))
+    queries = load_queries("aggregates")
+    assert list(queries) == [f"q{number:02d}" for number in range(1, 18)]
+    for query in queries.values():
+        assert connection.execute(query.duckdb).fetchall(), query.name
 
 
 # ---- planning cost

@@ -64,6 +64,14 @@ class ComputeDecimalsInLongsSuite extends AnyFunSuite with SharedSession {
     assert(Plans.decisions(df, rule.id).forall(_.outcome == Outcome.Changed))
   }
 
+  test("fires on arithmetic in each stage of an adaptive query") {
+    val df = sameAnswer(
+      s"SELECT k, max(x), sum(y / 3) FROM (SELECT k, max(m * n) AS x, min(m - n) AS y FROM $facts " +
+        "GROUP BY k, flag) GROUP BY k"
+    )
+    assert(computed(df) >= 6)
+  }
+
   test("fires on sums in windows, whatever their frames") {
     val df = sameAnswer(
       s"SELECT id, sum(m) OVER (PARTITION BY k ORDER BY id), sum(m) OVER (PARTITION BY k), " +

@@ -109,8 +109,9 @@ object HookCall {
     override def changes(query: StockPlan): Boolean = planned(query.optimized).exists(_.nonEmpty)
 
     override def isSettled(query: StockPlan): Boolean = {
-      val plan = query.optimized
-      planned(plan) == planned(plan)
+      // Columns that a strategy makes, such as the buffers of an aggregation, are new each time.
+      def again = planned(query.optimized).map(_.map(_.canonicalized))
+      again == again
     }
   }
 

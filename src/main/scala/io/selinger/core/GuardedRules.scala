@@ -91,7 +91,8 @@ abstract class GuardedPhysicalRule(val info: RuleDescription, switches: Switches
   /** Returns the input object itself where nothing changes. */
   protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan
 
-  final override def apply(plan: SparkPlan): SparkPlan = plan.logicalLink match {
+  // What Spark adds on top, such as the shuffle of a stage, belongs to no logical plan itself.
+  final override def apply(plan: SparkPlan): SparkPlan = plan.collectFirst(linked) match {
     case Some(root) =>
       Guard.run(info, switches, root, plan)(
         PlanIntegrity.problemOf(plan, _: SparkPlan, _),
@@ -99,4 +100,6 @@ abstract class GuardedPhysicalRule(val info: RuleDescription, switches: Switches
       )(prepare(plan, _))
     case None => plan
   }
+
+  private def linked = Function.unlift((plan: SparkPlan) => plan.logicalLink)
 }

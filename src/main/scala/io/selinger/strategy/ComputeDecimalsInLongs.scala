@@ -91,8 +91,7 @@ object ComputeDecimalsInLongs
   override def reasons: Seq[Reason] = Seq(DecimalSumTooWide, DecimalsInLongs)
 
   override def example: String =
-    "SELECT items.color, sum(sales.price * sales.price) FROM sales JOIN items " +
-      "ON sales.item = items.id GROUP BY items.color"
+    "SELECT item, sum(CAST(amount AS DECIMAL(12, 2)) * 1.19) FROM sales GROUP BY item"
 
   /** The same expression with its arithmetic of decimals in longs; itself where there is none. */
   private[strategy] def inLongs(expression: Expression): Expression = expression.transformDown {
@@ -196,11 +195,8 @@ final class SumDecimals(session: SparkSession)
         Decision.record(aggregate, decision(aggregate, Outcome.Declined, DecimalSumTooWide))
         Nil
       } else {
-        val plans = session.sessionState.planner.Aggregation(withSums(aggregate))
-        val made = decision(aggregate, outcome(mode), DecimalsInLongs)
-        Decision.record(aggregate, made)
-        plans.foreach(Decision.record(_, made))
-        plans
+        Decision.record(aggregate, decision(aggregate, outcome(mode), DecimalsInLongs))
+        session.sessionState.planner.Aggregation(withSums(aggregate))
       }
     case _ => Nil
   }

@@ -174,7 +174,7 @@ object JoinCost {
   private val outputNs = 40.0
   private val outputByteNs = 0.3
   // One step of an expression, or one update of an aggregate. Not fitted but set by hand.
-  private val evaluateNs = 5.0
+  private val evaluateNs = 2.0
   // Finding the group of a row where groups are larger than the cache.
   private val groupMissNs = 250.0
   // Bytes of a processor's cache that one task can count on. Not fitted but set by hand, to the size

@@ -106,10 +106,10 @@ final class PlanWork(
     sets + (if (expands && others.nonEmpty) 1 else 0)
   }
 
-  /** Tests and computations that an expression consists of. */
-  private def tests(expression: Expression): Int = expression match {
-    case _: Attribute | _: Literal | _: Alias | _: And | _: Or | _: Not =>
-      expression.children.map(tests).sum
+  /** Tests and computations that an expression consists of; of AND and OR the second is often skipped. */
+  private def tests(expression: Expression): Double = expression match {
+    case _: And | _: Or => tests(expression.children.head) + tests(expression.children.last) / 2
+    case _: Attribute | _: Literal | _: Alias | _: Not => expression.children.map(tests).sum
     case other => 1 + other.children.map(tests).sum
   }
 

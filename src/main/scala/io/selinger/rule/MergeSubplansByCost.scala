@@ -97,8 +97,8 @@ final class MergeSubplansByCost(session: SparkSession)
     val (groups, single) =
       new SubplanGroups(workOf, SelingerConf.MERGE_MIN_GAIN.value)
         .of(usable)
-        .partition(_.distinct > 1)
-    single.foreach(group => declineAlone(group))
+        .partition(_.distinct.size > 1)
+    if (usable.size > 1) single.foreach(declineAlone)
     if (groups.isEmpty) plan
     else if (SelingerConf.switches.mode == Mode.Advise) {
       groups.foreach { group =>
@@ -262,12 +262,12 @@ object MergeSubplansByCost
   private def decision(group: SubplanGroup, outcome: Outcome): Decision =
     Decision(
       rule = id,
-      node = nameOf(group.distinct, group.plan),
+      node = nameOf(group.distinct.size, group.plan),
       key = group.subplans.map(NodeText.key).mkString(" "),
       outcome = outcome,
       reason = Merged,
       chosen = Some("1 pass over the data"),
-      stock = Some(s"${group.distinct} passes"),
+      stock = Some(s"${group.distinct.size} passes"),
       evidence = compared(group.apart, group.together),
       setting = Some(SelingerConf.MERGE_MIN_GAIN.key)
     )

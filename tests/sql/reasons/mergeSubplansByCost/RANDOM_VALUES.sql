@@ -1,1 +1,1 @@
-SELECT a.one, b.two FROM (SELECT sum(amount) AS one FROM sales WHERE item = 1) a CROSS JOIN (SELECT sum(amount * rand(7)) AS two FROM sales WHERE item = 2) b
+SELECT (SELECT sum(amount) FROM sales WHERE item = 1) AS one, (SELECT first(amount) FROM sales WHERE item = 2) AS two

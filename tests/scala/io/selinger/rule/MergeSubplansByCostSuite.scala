@@ -177,7 +177,8 @@ class MergeSubplansByCostSuite extends AnyFunSuite with SharedSession {
 
   test("fires in a command, in a cached query and in a query that is used twice") {
     withFolder { folder =>
-      val text = "SELECT (SELECT sum(k) FROM facts WHERE flag) a, (SELECT count(*) FROM facts WHERE k = 2) b"
+      val text =
+        "SELECT (SELECT sum(k) FROM facts WHERE flag) a, (SELECT count(*) FROM facts WHERE k = 2) b"
       val expected = withConf(off)(Answer.of(spark.sql(text)))
       withConf(always) {
         val target = folder.resolve("target").toString
@@ -193,7 +194,8 @@ class MergeSubplansByCostSuite extends AnyFunSuite with SharedSession {
   }
 
   test("an error stays an error of its own rows") {
-    val text = "SELECT (SELECT sum(1 / k) FROM facts WHERE k > 0), (SELECT sum(k) FROM facts WHERE k = 0)"
+    val text =
+      "SELECT (SELECT sum(1 / k) FROM facts WHERE k > 0), (SELECT sum(k) FROM facts WHERE k = 0)"
     assertApart(text, Some(Reason.MayRaise), always, ansi -> "true")
     val guarded =
       "SELECT (SELECT count(*) FROM facts WHERE k > 0 AND 1 / k > 2), (SELECT sum(k) FROM facts WHERE k = 0)"
@@ -253,21 +255,24 @@ class MergeSubplansByCostSuite extends AnyFunSuite with SharedSession {
   }
 
   test("one subplan that does not pay does not keep the others apart") {
-    val text = costly + ", (SELECT count(*) FROM facts f JOIN facts d ON f.flag <=> d.flag WHERE f.id = 3) z"
+    val text =
+      costly + ", (SELECT count(*) FROM facts f JOIN facts d ON f.flag <=> d.flag WHERE f.id = 3) z"
     val made = decisions(spark.sql(text))
     assert(made.map(_.outcome).toSet == Set(Outcome.Changed, Outcome.Declined))
     assert(made.find(_.outcome == Outcome.Changed).exists(_.node.startsWith("2 aggregations")))
   }
 
   test("does not fire without statistics, unless it always should") {
-    val text = "SELECT (SELECT sum(k) FROM facts WHERE flag), (SELECT count(*) FROM facts WHERE k = 2)"
+    val text =
+      "SELECT (SELECT sum(k) FROM facts WHERE flag), (SELECT count(*) FROM facts WHERE k = 2)"
     val unknown = ReadFooterStatistics.switch -> "false"
     assertApart(text, Some(Reason.NoStatistics), unknown)
     withConf(unknown)(assertMerged(text))
   }
 
   test("explain tells how many passes are saved, and what was compared") {
-    val text = "SELECT (SELECT sum(k) FROM facts WHERE flag), (SELECT count(*) FROM facts WHERE k = 2)"
+    val text =
+      "SELECT (SELECT sum(k) FROM facts WHERE flag), (SELECT count(*) FROM facts WHERE k = 2)"
     val all = decisions(spark.sql(text))
     assert(all.size == 1)
     val made = all.head

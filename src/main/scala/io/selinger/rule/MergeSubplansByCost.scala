@@ -110,7 +110,10 @@ final class MergeSubplansByCost(session: SparkSession)
         val subquery = ScalarSubquery(optimized(group))
         group.members.map { case (subplan, columns) => subplan -> Replacement(subquery, columns) }
       }
-      Subplans.replaced(plan, subplan => by.collectFirst { case (known, to) if known eq subplan => to })
+      Subplans.replaced(
+        plan,
+        subplan => by.collectFirst { case (known, to) if known eq subplan => to }
+      )
     }
   }
 

@@ -104,7 +104,13 @@ private[rule] object Subplans {
 
   /** One row next to one other row is one row. */
   private def joined(plan: LogicalPlan): LogicalPlan = plan.transformUp {
-    case Join(Project(left, _: OneRowRelation), Project(right, one: OneRowRelation), kind, None, hint)
+    case Join(
+          Project(left, _: OneRowRelation),
+          Project(right, one: OneRowRelation),
+          kind,
+          None,
+          hint
+        )
         if (kind == Inner || kind == Cross) && hint == JoinHint.NONE =>
       Project(left ++ right, one)
   }

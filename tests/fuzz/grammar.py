@@ -10,6 +10,7 @@ An upper bound of rows is kept for each relation, and what may grow too large is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeVar
@@ -193,6 +194,8 @@ class Grammar:
         roll = self.rng.random()
         if depth > 1 and roll < 0.1:
             return self._set_operation(depth - 1, want)
+        if depth > 1 and want is None and self.chance(0.07):
+            return self._several_aggregations(depth)
         source = self._source(depth, most=4 if depth > 2 else 1)
         where = self._conditions(source, depth)
         if want is None and roll < 0.48:
@@ -635,6 +638,60 @@ class Grammar:
         )
         rows = source.rows * factor if keys else 1
         return Result(query, columns, max(1, rows))
+
+    def _several_aggregations(self, depth: int) -> Result:
+        """Make aggregations without groups that read the same, each under filters of its own."""
+        source = self._source(depth, most=2)
+        count = self.rng.randint(2, 4)
+        roll = self.rng.random()
+        if roll < 0.3:
+            aggs = [self._aggregate(source.columns, False) for _ in range(self.rng.randint(1, 2))]
+            parts = [self._aggregation(source, deepcopy(aggs)) for _ in range(count)]
+            query = parts[0].query
+            for part in parts[1:]:
+                query = SetOp("UNION ALL", query, part.query)
+            columns = [replace(column, most=count) for column in parts[0].columns]
+            return Result(query, columns, count)
+        most = 2 if roll < 0.7 else 1
+        parts = [
+            self._aggregation(
+                source,
+                [self._aggregate(source.columns, False) for _ in range(self.rng.randint(1, most))],
+            )
+            for _ in range(count)
+        ]
+        if most == 2:
+            aliases = [self._alias("v") for _ in parts]
+            relation: Relation = Derived(parts[0].query, aliases[0])
+            for part, alias in zip(parts[1:], aliases[1:], strict=True):
+                relation = Join("CROSS", relation, Derived(part.query, alias), None)
+            found = [
+                replace(column, alias=alias)
+                for part, alias in zip(parts, aliases, strict=True)
+                for column in part.columns
+            ]
+            items = [Item(column.col, self._name()) for column in found]
+            rows: float = 1
+        else:
+            around = self._named(*self.one(self.tables))
+            relation, rows = around.relation, around.rows
+            found = [column for part in parts for column in part.columns]
+            items = [Item(Scalar(part.columns[0].type, part.query), self._name()) for part in parts]
+        columns = [
+            replace(column, alias="", name=item.name, most=max(1, rows))
+            for column, item in zip(found, items, strict=True)
+        ]
+        return Result(Select(items, relation), columns, max(1, rows))
+
+    def _aggregation(self, source: Source, aggs: list[tuple[Expr, bool]]) -> Result:
+        """Make one row of these aggregates, of the rows of `source` under other filters."""
+        where = [self.condition(source.columns, 1) for _ in range(self.one([0, 1, 1, 1, 2]))]
+        items = [Item(agg, self._name()) for agg, _ in aggs]
+        columns = [
+            ScopeColumn("", item.name, agg.type, tame, 1, ())
+            for item, (agg, tame) in zip(items, aggs, strict=True)
+        ]
+        return Result(Select(items, deepcopy(source.relation), where), columns, 1)
 
     def _aggregate(self, columns: Sequence[ScopeColumn], outermost: bool) -> tuple[Expr, bool]:
         """Make an aggregate, and tell whether its sum would be exact again."""

@@ -3,7 +3,7 @@ package io.selinger
 import io.selinger.conf.{SelingerConf, Setting}
 import io.selinger.core.{Reason, RuleDescription}
 import io.selinger.ordering.ReorderJoins
-import io.selinger.rule.ShareEstimates
+import io.selinger.rule.{MergeSubplansByCost, ShareEstimates}
 import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.imported.UseImportedStatistics
 import io.selinger.stats.samples.SamplePredicates
@@ -34,6 +34,8 @@ object Registry {
       UseCollectedStatistics,
       SamplePredicates,
       UseImportedStatistics,
+      // Before orders of joins are chosen, which may differ where subplans differ only in filters.
+      MergeSubplansByCost,
       ReorderJoins,
       SelectJoinOperator,
       AwaitBuildSide,

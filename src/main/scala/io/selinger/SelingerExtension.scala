@@ -21,7 +21,8 @@ import org.slf4j.LoggerFactory
  *   SQL or DataFrame
  *     │  Spark: parse, analyse, push predicates down
  *     ▼
- *   ordering/  ReorderJoins         ← estimate/, cost/ as below
+ *   rule/      MergeSubplansByCost  ← estimate/, cost/ as below
+ *   ordering/  ReorderJoins         ← the same
  *   rule/      ShareEstimates       ← estimate/; off unless asked for
  *     │  Spark: the rest of its optimizer
  *     ▼

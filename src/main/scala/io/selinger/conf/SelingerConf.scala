@@ -285,6 +285,22 @@ object SelingerConf {
     "count"
   )
 
+  // ---- merging ------------------------------------------------------------------------------
+
+  val MERGE_MIN_GAIN: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("merge.minGain"),
+      0.1,
+      "Share of their cost that computing several aggregations over the same data together must " +
+        "save. 0: they are computed together wherever that is possible, whatever it costs."
+    )(
+      value => value >= 0.0 && value < 1.0,
+      "must be at least 0 and less than 1"
+    ),
+    "merging",
+    "share"
+  )
+
   // ---- cost ---------------------------------------------------------------------------------
 
   val CBO_WEIGHT: Setting[Double] = Setting(
@@ -380,6 +396,7 @@ object SelingerConf {
     JOIN_MIN_GAIN,
     ORDER_MIN_GAIN,
     ORDER_MAX_PAIRS,
+    MERGE_MIN_GAIN,
     CBO_WEIGHT,
     CLUSTER_CORES,
     CLUSTER_EXECUTORS,

@@ -177,10 +177,13 @@ object RaisedErrors {
     expression.collect { case aggregate: AggregateExpression => aggregate }
 
   private def hasSafeInputs(aggregate: AggregateExpression): Boolean =
-    aggregate.filter.forall(isSafe) && aggregate.aggregateFunction.children.forall {
-      case UnscaledValue(value) => isSafe(value)
-      case input => isSafe(input)
-    }
+    aggregate.filter.forall(isSafe) && aggregate.aggregateFunction.children.forall(isSafeInput)
+
+  /** The same of what an aggregate function takes: Spark computes with decimals as whole numbers. */
+  def isSafeInput(input: Expression): Boolean = input match {
+    case UnscaledValue(value) => isSafe(value)
+    case other => isSafe(other)
+  }
 
   /**
    * Whether a column of `plan` is computed by what can raise an error, just before something uses

@@ -91,6 +91,12 @@ final class JoinCost(cluster: Cluster, weight: Double) {
   /** What it takes to put rows into the groups of an aggregation. */
   def grouped(rows: Double): Double = step(rows, 0.0, buildNs, 0.0) / cluster.slots
 
+  /** What it takes to test values, to compute with them, or to add them up. */
+  def evaluated(values: Double): Double = step(values, 0.0, evaluateNs, 0.0) / cluster.slots
+
+  /** What it takes to start a stage, whatever its rows. */
+  def stage: Double = stageSeconds
+
   /** What it takes to sort rows within their partitions. */
   def sorted(side: JoinSide): Double = sort(side) / cluster.slots
 
@@ -167,6 +173,8 @@ object JoinCost {
   // Returning a row.
   private val outputNs = 40.0
   private val outputByteNs = 0.3
+  // One step of an expression, or one update of an aggregate. Not fitted but set by hand.
+  private val evaluateNs = 2.0
   // Finding the group of a row where groups are larger than the cache.
   private val groupMissNs = 250.0
   // Bytes of a processor's cache that one task can count on. Not fitted but set by hand, to the size

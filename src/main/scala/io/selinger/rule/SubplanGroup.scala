@@ -1,0 +1,130 @@
+package io.selinger.rule
+
+import io.selinger.core.{PassKey, PlanningPass, Reason}
+import io.selinger.cost.Work
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate
+
+/**
+ * Subplans that are computed together.
+ *
+ * @param members each with the places of its columns among those of `plan`
+ * @param plan computes all of them
+ * @param apart what it takes to compute each distinct one by itself; none where that is not known
+ * @param together what `plan` takes
+ * @param refused why another subplan could have been merged with these and was not
+ */
+private[rule] final case class SubplanGroup(
+    members: Vector[(Aggregate, Seq[Int])],
+    plan: Aggregate,
+    apart: Option[Work] = None,
+    together: Option[Work] = None,
+    refused: Option[Refused] = None
+) {
+
+  def subplans: Seq[Aggregate] = members.map(_._1)
+
+  /** Each once: Spark computes equal subplans once, merged or not. */
+  lazy val distinct: Seq[Aggregate] = subplans.distinctBy(_.canonicalized)
+
+  /** Together with another subplan, where Spark can merge it with these. */
+  def including(subplan: Aggregate): Option[SubplanGroup] =
+    members
+      .collectFirst {
+        case (known, columns) if known.canonicalized == subplan.canonicalized =>
+          copy(members = members :+ (subplan -> columns))
+      }
+      .orElse(SparkMerge.of(plan, subplan).map { merge =>
+        copy(members = members :+ (subplan -> merge.columns), plan = merge.plan)
+      })
+}
+
+private[rule] object SubplanGroup {
+  def of(subplan: Aggregate): SubplanGroup =
+    SubplanGroup(Vector(subplan -> subplan.output.indices), subplan)
+}
+
+/** Why subplans stay apart that could be merged, with the numbers compared. */
+private[rule] final case class Refused(reason: Reason, apart: Option[Work], together: Option[Work])
+
+/**
+ * Puts subplans into groups. First all that can be merged; that is kept where it clearly saves enough.
+ * Else one after the other, each into the first group with which it saves enough.
+ *
+ * @param workOf a subplan, where its rows can be estimated
+ * @param minGain share of the work that merging must save; 0: whatever the work
+ */
+private[rule] final class SubplanGroups(workOf: Aggregate => Option[Work], minGain: Double) {
+  import SubplanGroups._
+
+  def of(subplans: Seq[Aggregate]): Seq[SubplanGroup] =
+    grouped(subplans)((_, _) => None).flatMap { possible =>
+      if (possible.distinct.size < 2) Seq(possible)
+      else {
+        val all = priced(possible)
+        if (minGain == 0.0 || isClear(all)) Seq(all)
+        else grouped(possible.subplans)(objection).map(priced)
+      }
+    }
+
+  private def grouped(subplans: Seq[Aggregate])(
+      objection: (SubplanGroup, SubplanGroup) => Option[Refused]
+  ): Seq[SubplanGroup] = subplans.foldLeft(Vector.empty[SubplanGroup]) { (groups, subplan) =>
+    val tries = groups.zipWithIndex.iterator.flatMap { case (group, i) =>
+      group.including(subplan).map(larger => (i, larger, objection(group, larger)))
+    }
+    // Up to the first that nothing speaks against.
+    val (refused, others) = tries.span(_._3.isDefined)
+    val noted = refused.foldLeft(groups) { case (known, (i, _, why)) =>
+      known.updated(i, known(i).copy(refused = why))
+    }
+    others.nextOption() match {
+      case Some((i, larger, _)) => noted.updated(i, larger)
+      case None =>
+        val why = noted.flatMap(_.refused).lastOption
+        noted :+ SubplanGroup.of(subplan).copy(refused = why)
+    }
+  }
+
+  private def objection(group: SubplanGroup, larger: SubplanGroup): Option[Refused] =
+    if (larger.distinct.size == group.distinct.size) None
+    else {
+      val before = sum(Seq(work(group.plan), work(larger.subplans.last)))
+      val after = work(larger.plan)
+      (before, after) match {
+        case (Some(apart), Some(together)) =>
+          Option.when(!saves(apart, together)) {
+            Refused(MergeSubplansByCost.CheaperApart, before, after)
+          }
+        case _ => Some(Refused(Reason.NoStatistics, before, after))
+      }
+    }
+
+  private def priced(group: SubplanGroup): SubplanGroup =
+    if (group.distinct.size < 2) group
+    else group.copy(apart = sum(group.distinct.map(work)), together = work(group.plan))
+
+  /** It saves enough, and it does not hide a member that takes much only because of the others. */
+  private def isClear(group: SubplanGroup): Boolean =
+    (group.apart, group.together) match {
+      case (Some(apart), Some(together)) =>
+        val largest = group.distinct.flatMap(work).map(_.seconds).max
+        saves(apart, together) && together.seconds <= mostOfLargest * largest
+      case _ => false
+    }
+
+  private def saves(apart: Work, together: Work): Boolean =
+    together.seconds <= apart.seconds * (1.0 - minGain)
+
+  private def work(subplan: Aggregate): Option[Work] =
+    PlanningPass.current.memo(works, subplan)(workOf(subplan))
+
+  private def sum(works: Seq[Option[Work]]): Option[Work] =
+    if (works.forall(_.isDefined)) works.flatten.reduceOption(_ + _) else None
+}
+
+private[rule] object SubplanGroups {
+  private val works = new PassKey[Option[Work]]("work of subplans")
+
+  // Subplans that read the same data take about as long together as the largest alone.
+  private val mostOfLargest = 2.0
+}

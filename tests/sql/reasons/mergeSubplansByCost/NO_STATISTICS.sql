@@ -1,0 +1,2 @@
+-- set spark.selinger.readFooterStatistics.enabled=false
+SELECT (SELECT sum(amount) FROM sales WHERE item = 1) AS one, (SELECT count(*) FROM sales WHERE item = 2) AS two

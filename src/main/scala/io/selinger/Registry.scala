@@ -3,7 +3,7 @@ package io.selinger
 import io.selinger.conf.{SelingerConf, Setting}
 import io.selinger.core.{Reason, RuleDescription}
 import io.selinger.ordering.ReorderJoins
-import io.selinger.rule.ShareEstimates
+import io.selinger.rule.{PushAggregateBelowJoin, ShareEstimates}
 import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.imported.UseImportedStatistics
 import io.selinger.stats.samples.SamplePredicates
@@ -35,6 +35,7 @@ object Registry {
       SamplePredicates,
       UseImportedStatistics,
       ReorderJoins,
+      PushAggregateBelowJoin,
       SelectJoinOperator,
       AwaitBuildSide,
       // Its sizes are those of the order found.

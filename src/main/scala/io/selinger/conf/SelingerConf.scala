@@ -285,6 +285,23 @@ object SelingerConf {
     "count"
   )
 
+  // ---- aggregates ---------------------------------------------------------------------------
+
+  val EAGER_MIN_GAIN: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("aggregate.eager.minGain"),
+      0.25,
+      "Share of the rows read by joins and by the aggregate above them that a partial aggregate " +
+        "below must save, its own input counted against it. 0: whenever it is possible, even if " +
+        "nothing is known of the rows."
+    )(
+      value => value >= 0.0 && value < 1.0,
+      "must be at least 0 and less than 1"
+    ),
+    "aggregates",
+    "share"
+  )
+
   // ---- cost ---------------------------------------------------------------------------------
 
   val CBO_WEIGHT: Setting[Double] = Setting(
@@ -380,6 +397,7 @@ object SelingerConf {
     JOIN_MIN_GAIN,
     ORDER_MIN_GAIN,
     ORDER_MAX_PAIRS,
+    EAGER_MIN_GAIN,
     CBO_WEIGHT,
     CLUSTER_CORES,
     CLUSTER_EXECUTORS,

@@ -302,6 +302,17 @@ object SelingerConf {
     "share"
   )
 
+  val EAGER_MIN_ROWS: Setting[Long] = Setting(
+    ConfEntry.amount(
+      key("aggregate.eager.minRows"),
+      100000L,
+      "Rows that a partial aggregate below joins must save at least: for fewer, its code takes " +
+        "longer to generate than it saves. Does not matter where " + EAGER_MIN_GAIN.key + " is 0."
+    ),
+    "aggregates",
+    "count"
+  )
+
   // ---- cost ---------------------------------------------------------------------------------
 
   val CBO_WEIGHT: Setting[Double] = Setting(
@@ -398,6 +409,7 @@ object SelingerConf {
     ORDER_MIN_GAIN,
     ORDER_MAX_PAIRS,
     EAGER_MIN_GAIN,
+    EAGER_MIN_ROWS,
     CBO_WEIGHT,
     CLUSTER_CORES,
     CLUSTER_EXECUTORS,

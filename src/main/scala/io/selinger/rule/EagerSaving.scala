@@ -13,11 +13,14 @@ import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
  */
 private[rule] final case class EagerSaving(rows: Quantity, groups: Quantity, above: Quantity) {
 
-  /** The share of today's rows that is saved; the partial aggregate reads its input once more. */
-  def gain: Double = {
+  /** The partial aggregate reads its input once more. */
+  def saved: Double = {
     val share = groups.value / math.max(1.0, rows.value)
-    1.0 - (rows.value + share * above.value) / math.max(1.0, above.value)
+    above.value - rows.value - share * above.value
   }
+
+  /** The share of today's rows that is saved. */
+  def gain: Double = saved / math.max(1.0, above.value)
 
   def evidence: Seq[Evidence] = Seq(
     Evidence("join input", rows.value, "rows", rows.origin),

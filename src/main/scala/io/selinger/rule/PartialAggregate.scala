@@ -28,16 +28,19 @@ private[rule] object PartialAggregate {
   /** For a function whose inputs are columns below. None if it cannot be taken apart. */
   def of(function: AggregateExpression): Option[PartialAggregate] = {
     def part(name: String, aggregate: AggregateFunction): Alias =
-      Alias(aggregate.toAggregateExpression(isDistinct = false, function.filter), s"partial_$name")()
+      Alias(
+        aggregate.toAggregateExpression(isDistinct = false, function.filter),
+        s"partial_$name"
+      )()
     function.aggregateFunction match {
       case _ if function.isDistinct || !function.deterministic => None
       case count: Count =>
         val counted = part("count", count)
         Some(PartialAggregate(Seq(counted), orZero(total(counted.toAttribute))))
-      case min: Min if UnsafeRow.isMutable(min.dataType) =>
+      case min: Min if keepsExtremes(min.dataType) =>
         val least = part("min", min)
         Some(PartialAggregate(Seq(least), whole(Min(least.toAttribute))))
-      case max: Max if UnsafeRow.isMutable(max.dataType) =>
+      case max: Max if keepsExtremes(max.dataType) =>
         val most = part("max", max)
         Some(PartialAggregate(Seq(most), whole(Max(most.toAttribute))))
       case sum: Sum if hasRoom(sum) =>
@@ -148,6 +151,12 @@ private[rule] object PartialAggregate {
         Some(Multiply(value, factor, sum.evalContext))
       case _ => None
     }
+
+  /** Whether it is kept in a hash table, and does not depend on which of 0.0 and -0.0 comes first. */
+  private def keepsExtremes(kind: DataType): Boolean = kind match {
+    case FloatType | DoubleType => false
+    case other => UnsafeRow.isMutable(other)
+  }
 
   /** Whether no total of parts can fail where Spark's own does not, or the other way. */
   private def hasRoom(sum: Sum): Boolean = (sum.child, sum.child.dataType) match {

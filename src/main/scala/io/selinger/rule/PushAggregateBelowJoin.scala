@@ -36,7 +36,7 @@ import org.apache.spark.sql.classic.SparkSession
  *      for something else                                    else SHARED_SUBPLAN
  *   7. the rows can be estimated                             else NO_STATISTICS
  *   8. the number of groups is more than assumed             else GROUPS_UNKNOWN
- *   9. it saves enough rows                                  else TOO_FEW_ROWS_SAVED
+ *   9. it saves enough rows, and a large enough share        else TOO_FEW_ROWS_SAVED
  * Of several inputs, the one where most rows are saved. 7 to 9 do not matter where
  * aggregate.eager.minGain is 0. An aggregate over no join, or without functions, is passed over.
  *
@@ -134,7 +134,8 @@ final class PushAggregateBelowJoin(session: SparkSession)
       case (_, None, _) => Left(Declined(Reason.NoStatistics, None))
       case (_, Some((_, saving)), None) => Left(Declined(GroupsUnknown, Some(saving)))
       case (_, _, Some((push, saving))) =>
-        if (saving.gain >= least) Right((push, Some(saving)))
+        if (saving.gain >= least && saving.saved >= SelingerConf.EAGER_MIN_ROWS.value.toDouble)
+          Right((push, Some(saving)))
         else Left(Declined(TooFewSaved, Some(saving)))
     }
   }
@@ -183,7 +184,8 @@ object PushAggregateBelowJoin
   val TooFewSaved: Reason = Reason(
     "TOO_FEW_ROWS_SAVED",
     "Grouping the input of a join first would save too few rows for the work that it adds.",
-    "Set spark.selinger.aggregate.eager.minGain lower to do so more often."
+    "Set spark.selinger.aggregate.eager.minGain or spark.selinger.aggregate.eager.minRows lower " +
+      "to do so more often."
   )
 
   val NotDivisible: Reason = Reason(
@@ -243,7 +245,9 @@ object PushAggregateBelowJoin
   private def preconditions(query: WholeQuery): Seq[Precondition[AggregatePush]] = Seq(
     Precondition(Reason.StreamingPlan)(_ => !query.isStreaming),
     Precondition(Reason.HintObeyed)(!_.path.joins.exists(_.hint != JoinHint.NONE)),
-    Precondition(KeysUnsuitable)(push => push.keys.nonEmpty && push.keys.forall(AggregatePush.isComparable)),
+    Precondition(KeysUnsuitable)(push =>
+      push.keys.nonEmpty && push.keys.forall(AggregatePush.isComparable)
+    ),
     Precondition(Reason.MayRaise) { push =>
       push.divided.forall(PartialAggregate.isSafe) &&
       !RaisedErrors.computesUnsafeColumns(push.path.input)

@@ -82,9 +82,9 @@ final class SelingerExtension(registry: Registry) extends (SparkSessionExtension
   private def injectRules(extensions: SparkSessionExtensions): Unit = {
     // The one place where a pass of Spark's planner is opened: before any strategy looks at a plan.
     extensions.injectPlannerStrategy(_ => OpenPlanningPass)
-    for (rule <- registry.rules; hook <- rule.hooks) hook.inject(extensions)
     // What a rule has put into a plan is planned whatever is switched off by then.
     extensions.injectPlannerStrategy(_ => PlanAggregatePerTask)
+    for (rule <- registry.rules; hook <- rule.hooks) hook.inject(extensions)
   }
 }
 

@@ -1,5 +1,6 @@
 package io.selinger.rule
 
+import io.selinger.core.RaisedErrors
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Count}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
@@ -61,10 +62,7 @@ private[rule] object AggregatePush {
       if (path.fillsWithNulls) Coalesce(Seq(rows.toAttribute.withNullability(true), Literal(1L)))
       else rows.toAttribute
     val computed = functionsOf(aggregate).map { function =>
-      val traced = path.traced(function)
-      val divided =
-        traced.flatMap(below => PartialAggregate.of(below).map(partial => below -> partial))
-      divided match {
+      divided(function, path) match {
         case Some((below, partial)) =>
           Some((function.resultId, Some(below), partial.parts, partial.merged))
         case None =>
@@ -84,6 +82,21 @@ private[rule] object AggregatePush {
         all.map(one => one._1 -> one._4).toMap
       )
     }
+  }
+
+  /** A function in terms of the input, taken apart; its conditions on other columns stay above. */
+  private def divided(
+      function: AggregateExpression,
+      path: AggregatePath
+  ): Option[(AggregateExpression, PartialAggregate)] = {
+    val (bare, conditions) = ConditionalAggregate.split(function)
+    val (below, above) =
+      conditions.partition(condition => path.traced(bare.copy(filter = Some(condition))).isDefined)
+    for {
+      traced <- path.traced(bare.copy(filter = below.reduceOption(And(_, _))))
+      if above.forall(RaisedErrors.isSafe)
+      partial <- PartialAggregate.of(traced, above.reduceOption(And(_, _)))
+    } yield (traced, partial)
   }
 
   def functionsOf(plan: LogicalPlan): Seq[AggregateExpression] =

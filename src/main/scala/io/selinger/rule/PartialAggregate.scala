@@ -25,41 +25,37 @@ private[rule] final case class PartialAggregate(parts: Seq[Alias], merged: Expre
  */
 private[rule] object PartialAggregate {
 
-  /** For a function whose inputs are columns below. None if it cannot be taken apart. */
-  def of(function: AggregateExpression): Option[PartialAggregate] = {
+  /**
+   * For a function whose inputs are columns below. None if it cannot be taken apart.
+   *
+   * @param condition what the rows above must fulfil
+   */
+  def of(
+      function: AggregateExpression,
+      condition: Option[Expression] = None
+  ): Option[PartialAggregate] = {
     def part(name: String, aggregate: AggregateFunction): Alias =
       Alias(
         aggregate.toAggregateExpression(isDistinct = false, function.filter),
         s"partial_$name"
       )()
+    def one(part: Alias)(merge: Attribute => Expression) =
+      Some(PartialAggregate(Seq(part), merge(part.toAttribute)))
     function.aggregateFunction match {
       case _ if function.isDistinct || !function.deterministic => None
-      case count: Count =>
-        val counted = part("count", count)
-        Some(PartialAggregate(Seq(counted), orZero(total(counted.toAttribute))))
+      case count: Count => one(part("count", count))(part => orZero(total(part, condition)))
       case min: Min if keepsExtremes(min.dataType) =>
-        val least = part("min", min)
-        Some(PartialAggregate(Seq(least), whole(Min(least.toAttribute))))
+        one(part("min", min))(part => whole(Min(part), condition))
       case max: Max if keepsExtremes(max.dataType) =>
-        val most = part("max", max)
-        Some(PartialAggregate(Seq(most), whole(Max(most.toAttribute))))
-      case sum: Sum if hasRoom(sum) =>
-        val summed = part("sum", sum)
-        Some(PartialAggregate(Seq(summed), merged(summed.toAttribute, sum, None)))
+        one(part("max", max))(part => whole(Max(part), condition))
+      case sum: Sum if hasRoom(sum) => one(part("sum", sum))(merged(_, sum, condition))
       case average: Average if hasRoom(average) =>
         val sum = sumOf(average)
         val summed = part("sum", sum)
         val counted = part("count", Count(average.child))
-        Some(
-          PartialAggregate(
-            Seq(summed, counted),
-            finished(
-              average,
-              merged(summed.toAttribute, sum, None),
-              orZero(total(counted.toAttribute))
-            )
-          )
-        )
+        val total = merged(summed.toAttribute, sum, condition)
+        val count = orZero(this.total(counted.toAttribute, condition))
+        Some(PartialAggregate(Seq(summed, counted), finished(average, total, count)))
       case _ => None
     }
   }
@@ -100,10 +96,10 @@ private[rule] object PartialAggregate {
 
   private def whole(
       function: AggregateFunction,
-      filter: Option[Expression] = None
+      filter: Option[Expression]
   ): AggregateExpression = function.toAggregateExpression(isDistinct = false, filter)
 
-  private def total(count: Expression, filter: Option[Expression] = None): Expression =
+  private def total(count: Expression, filter: Option[Expression]): Expression =
     whole(Sum(count, wrapping), filter)
 
   private def orZero(count: Expression): Expression = Coalesce(Seq(count, Literal(0L)))

@@ -87,7 +87,7 @@ final class PushAggregateBelowJoin(session: SparkSession)
   }
 
   private def rewritten(plan: LogicalPlan, query: WholeQuery): LogicalPlan =
-    plan.transformUpWithSubqueries {
+    plan.transformDownWithSubqueries {
       case Pushable(aggregate, paths) => decide(aggregate, paths, query)
     }
 

@@ -37,7 +37,8 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
       SelingerConf.BROADCAST_MAX_BYTES.key -> "1",
       SelingerConf.HASH_MEMORY_SHARE.key -> "1.0",
       SelingerConf.ORDER_MIN_GAIN.key -> "0",
-      SelingerConf.MERGE_MIN_GAIN.key -> "0"
+      SelingerConf.MERGE_MIN_GAIN.key -> "0",
+      SelingerConf.EAGER_MIN_GAIN.key -> "0"
     ),
     // Spark decides, with our sizes.
     "shared" -> Seq(

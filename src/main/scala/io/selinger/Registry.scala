@@ -3,7 +3,7 @@ package io.selinger
 import io.selinger.conf.{SelingerConf, Setting}
 import io.selinger.core.{Reason, RuleDescription}
 import io.selinger.ordering.ReorderJoins
-import io.selinger.rule.{MergeSubplansByCost, ShareEstimates}
+import io.selinger.rule.{MergeSubplansByCost, PushAggregateBelowJoin, ShareEstimates}
 import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.imported.UseImportedStatistics
 import io.selinger.stats.samples.SamplePredicates
@@ -37,6 +37,7 @@ object Registry {
       // Before orders of joins are chosen, which may differ where subplans differ only in filters.
       MergeSubplansByCost,
       ReorderJoins,
+      PushAggregateBelowJoin,
       SelectJoinOperator,
       AwaitBuildSide,
       ComputeDecimalsInLongs,

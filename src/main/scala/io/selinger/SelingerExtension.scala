@@ -1,6 +1,7 @@
 package io.selinger
 
 import io.selinger.core.{BuildInfo, Hook, OpenPlanningPass}
+import io.selinger.exec.PlanAggregatePerTask
 import io.selinger.explain.TableFunctions
 import io.selinger.stats.sketches.{RunFunctionsOnce, SketchFunctions}
 import io.selinger.transfer.{
@@ -25,6 +26,8 @@ import org.slf4j.LoggerFactory
  *   ordering/  ReorderJoins         ← the same
  *   rule/      ShareEstimates       ← estimate/; off unless asked for
  *     │  Spark: the rest of its optimizer
+ *     ▼
+ *   rule/      PushAggregateBelowJoin  ← estimate/
  *     ▼
  *   strategy/  SelectJoinOperator   ← estimate/ rows of both sides ← stats/ footers, stages
  *     │        AwaitBuildSide       ← cost/     time and memory of each operator
@@ -80,6 +83,8 @@ final class SelingerExtension(registry: Registry) extends (SparkSessionExtension
   private def injectRules(extensions: SparkSessionExtensions): Unit = {
     // The one place where a pass of Spark's planner is opened: before any strategy looks at a plan.
     extensions.injectPlannerStrategy(_ => OpenPlanningPass)
+    // What a rule has put into a plan is planned whatever is switched off by then.
+    extensions.injectPlannerStrategy(_ => PlanAggregatePerTask)
     for (rule <- registry.rules; hook <- rule.hooks) hook.inject(extensions)
   }
 }

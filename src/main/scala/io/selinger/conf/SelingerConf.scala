@@ -301,6 +301,34 @@ object SelingerConf {
     "share"
   )
 
+  // ---- aggregates ---------------------------------------------------------------------------
+
+  val EAGER_MIN_GAIN: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("aggregate.eager.minGain"),
+      0.25,
+      "Share of the rows read by joins and by the aggregate above them that a partial aggregate " +
+        "below must save, its own input counted against it. 0: whenever it is possible, even if " +
+        "nothing is known of the rows."
+    )(
+      value => value >= 0.0 && value < 1.0,
+      "must be at least 0 and less than 1"
+    ),
+    "aggregates",
+    "share"
+  )
+
+  val EAGER_MIN_ROWS: Setting[Long] = Setting(
+    ConfEntry.amount(
+      key("aggregate.eager.minRows"),
+      100000L,
+      "Rows that a partial aggregate below joins must save at least: for fewer, its code takes " +
+        "longer to generate than it saves. Does not matter where " + EAGER_MIN_GAIN.key + " is 0."
+    ),
+    "aggregates",
+    "count"
+  )
+
   // ---- cost ---------------------------------------------------------------------------------
 
   val CBO_WEIGHT: Setting[Double] = Setting(
@@ -397,6 +425,8 @@ object SelingerConf {
     ORDER_MIN_GAIN,
     ORDER_MAX_PAIRS,
     MERGE_MIN_GAIN,
+    EAGER_MIN_GAIN,
+    EAGER_MIN_ROWS,
     CBO_WEIGHT,
     CLUSTER_CORES,
     CLUSTER_EXECUTORS,

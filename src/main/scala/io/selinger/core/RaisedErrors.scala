@@ -55,6 +55,8 @@ object RaisedErrors {
       // Wide enough for any result, unless the width had to be cut.
       case (_: Add | _: Subtract | _: Multiply, decimal: DecimalType) =>
         decimal.precision < DecimalType.MAX_PRECISION
+      case (_: Divide, decimal: DecimalType) =>
+        decimal.precision < DecimalType.MAX_PRECISION && isKnownNotZero(arithmetic.right)
       case (_, _: DecimalType) => false
       case (_: Divide | _: Remainder | _: Pmod, _: NumericType) =>
         isKnownNotZero(arithmetic.right)
@@ -63,6 +65,7 @@ object RaisedErrors {
 
   private def isKnownNotZero(divisor: Expression): Boolean = divisor match {
     case Literal(value: Number, _) => value.doubleValue != 0.0
+    case Literal(value: Decimal, _) => !value.isZero
     case _ => false
   }
 

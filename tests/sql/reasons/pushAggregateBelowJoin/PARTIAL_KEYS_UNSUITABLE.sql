@@ -1,0 +1,1 @@
+SELECT f.s, count(*) FROM facts f JOIN dims d ON f.d = d.d GROUP BY f.s

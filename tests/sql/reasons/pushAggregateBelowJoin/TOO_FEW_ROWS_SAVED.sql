@@ -1,0 +1,1 @@
+SELECT category, count(*) FROM inventory JOIN items ON quantity = id GROUP BY category

@@ -8,7 +8,7 @@ import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.imported.UseImportedStatistics
 import io.selinger.stats.samples.SamplePredicates
 import io.selinger.stats.sketches.UseCollectedStatistics
-import io.selinger.strategy.{AwaitBuildSide, SelectJoinOperator}
+import io.selinger.strategy.{AwaitBuildSide, CascadeGroupingSets, SelectJoinOperator}
 
 /**
  * Rules in the order in which they run where they share a hook. Injection, settings,
@@ -37,6 +37,7 @@ object Registry {
       ReorderJoins,
       SelectJoinOperator,
       AwaitBuildSide,
+      CascadeGroupingSets,
       // Its sizes are those of the order found.
       ShareEstimates
     )

@@ -1,6 +1,7 @@
 package io.selinger
 
 import io.selinger.conf.SelingerConf
+import io.selinger.exec.GroupingSetCascadeExec
 import io.selinger.rule.ShareEstimates
 import io.selinger.strategy.SelectJoinOperator
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
@@ -38,7 +39,8 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
       SelingerConf.HASH_MEMORY_SHARE.key -> "1.0",
       SelingerConf.ORDER_MIN_GAIN.key -> "0",
       SelingerConf.MERGE_MIN_GAIN.key -> "0",
-      SelingerConf.EAGER_MIN_GAIN.key -> "0"
+      SelingerConf.EAGER_MIN_GAIN.key -> "0",
+      SelingerConf.CASCADE_MIN_GAIN.key -> "0"
     ),
     // Spark decides, with our sizes.
     "shared" -> Seq(
@@ -51,10 +53,12 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
   private val changed = mutable.Map.empty[Path, Int].withDefaultValue(0)
   private val vacuous = mutable.Map.empty[Path, Int].withDefaultValue(0)
 
-  /** The answer, and the joins as they were planned and as they ran. */
+  /** The answer, and joins and cascades as they were planned and as they ran. */
   private def run(text: String): (Answer, Seq[String]) = {
     val df = spark.sql(text)
-    def joins = Try(Plans.joins(df)).getOrElse(Nil)
+    def joins = Try(Plans.joins(df) ++ Plans.physical(df).collect {
+      case cascade: GroupingSetCascadeExec => cascade.nodeName
+    }).getOrElse(Nil)
     val planned = joins
     val answer = Answer.of(df)
     (answer, planned ++ joins)

@@ -8,7 +8,12 @@ import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.imported.UseImportedStatistics
 import io.selinger.stats.samples.SamplePredicates
 import io.selinger.stats.sketches.UseCollectedStatistics
-import io.selinger.strategy.{AwaitBuildSide, ComputeDecimalsInLongs, SelectJoinOperator}
+import io.selinger.strategy.{
+  AwaitBuildSide,
+  CascadeGroupingSets,
+  ComputeDecimalsInLongs,
+  SelectJoinOperator
+}
 
 /**
  * Rules in the order in which they run where they share a hook. Injection, settings,
@@ -40,6 +45,7 @@ object Registry {
       PushAggregateBelowJoin,
       SelectJoinOperator,
       AwaitBuildSide,
+      CascadeGroupingSets,
       ComputeDecimalsInLongs,
       // Its sizes are those of the order found.
       ShareEstimates

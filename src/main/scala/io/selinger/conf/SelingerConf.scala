@@ -329,6 +329,21 @@ object SelingerConf {
     "count"
   )
 
+  val CASCADE_MIN_GAIN: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("aggregate.cascadeMinGain"),
+      0.4,
+      "Share of the aggregated rows that must be saved to compute the grouping sets of ROLLUP, CUBE " +
+        "and GROUPING SETS from each other. Without it, each row is copied for each grouping set. " +
+        "0: always, even if nothing is known about the data."
+    )(
+      value => value >= 0.0 && value < 1.0,
+      "must be at least 0 and less than 1"
+    ),
+    "aggregates",
+    "share"
+  )
+
   // ---- cost ---------------------------------------------------------------------------------
 
   val CBO_WEIGHT: Setting[Double] = Setting(
@@ -427,6 +442,7 @@ object SelingerConf {
     MERGE_MIN_GAIN,
     EAGER_MIN_GAIN,
     EAGER_MIN_ROWS,
+    CASCADE_MIN_GAIN,
     CBO_WEIGHT,
     CLUSTER_CORES,
     CLUSTER_EXECUTORS,

@@ -1,0 +1,337 @@
+package io.selinger.strategy
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  GuardedStrategy,
+  Hook,
+  Mode,
+  NodeText,
+  Outcome,
+  Phase,
+  PlanningPass,
+  Precondition,
+  Reason,
+  RuleDescription,
+  RuleKind
+}
+import io.selinger.cost.Cluster
+import io.selinger.exec.GroupingSetCascadeExec
+import io.selinger.stats.footers.ReadFooterStatistics
+import io.selinger.stats.relations.QueryStages
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.aggregate.{AggUtils, HashAggregateExec}
+import org.apache.spark.sql.selinger.FloatingKeys
+import org.apache.spark.sql.types._
+
+/**
+ * Computes each grouping set of ROLLUP, CUBE and GROUPING SETS from a finer one, where Spark copies
+ * every row once for each grouping set before it aggregates anything.
+ *
+ * Fires when (each line is a Precondition below, in this order):
+ *   1. the plan is not a stream                             else STREAMING_PLAN
+ *   2. grouping sets have different keys                    else ONE_GROUPING_SET
+ *   3. keys are columns that are compared by their bytes    else KEYS_NOT_BINARY
+ *   4. no aggregate is DISTINCT                             else DISTINCT_AGGREGATE
+ *   5. partial results of all aggregates can be merged in
+ *      any order                                            else AGGREGATE_NOT_MERGEABLE
+ *   6. no sum can exceed its type on the way                else SUM_MAY_OVERFLOW
+ * and then, needing more than the aggregation itself,
+ *   7. Spark aggregates by hash tables, in two steps        else NO_HASH_AGGREGATE
+ *   8. rows and groups can be estimated                     else NO_STATISTICS
+ *   9. the cascade reads enough fewer rows                  else CASCADE_SAVES_LITTLE
+ *
+ * {{{
+ *   SELECT a, b, sum(v) FROM t GROUP BY ROLLUP (a, b)
+ *   Before:  HashAggregate final               After:  HashAggregate final
+ *            +- Exchange                               +- Exchange
+ *               +- HashAggregate partial                  +- GroupingSetCascade (a, b) ─> (a) ─> ()
+ *                  +- Expand, 3 rows each                    +- HashAggregate partial, by a, b
+ *                     +- t                                      +- t
+ * }}}
+ *
+ * Correct because: a group of a coarser set is made of whole groups of a finer one, and the functions
+ * taken merge partial results to the same value in any order. NULL as a key is a group of its own in
+ * the finer set; in the coarser one its column is replaced as in Spark's copies, and the grouping id
+ * tells the two apart. NaN and -0.0 are normalized below, before the first grouping. Without rows there
+ * are no groups, not even for the empty set, as in Spark. Inputs of aggregates and their filters are
+ * evaluated for the same rows, once instead of once for each set, so they raise the same errors. Sums
+ * under ANSI mode, and decimals, fail or become null by their partial sums: taken only with room for
+ * any. Floating-point sums may differ in the last bits, as they do with the order of rows.
+ * Not done: DISTINCT, which needs the values; sums of bigint under ANSI mode; standard deviations, whose
+ * merge loses digits; aggregates that read the grouping columns after they are replaced.
+ * Cost: planning O(sets²) estimates of groups. May lose when the finest groups are about as many as
+ * rows and so are all others: stopped by the estimate of rows read. When memory runs out, rows go on
+ * unmerged (GroupingSetCascadeExec).
+ * Runs as a planner strategy, before Spark's Aggregation, which would take the copies apart again; at
+ * each adaptive re-plan too, until the shuffle has begun. A second run decides the same.
+ * Conf: spark.selinger.cascadeGroupingSets.enabled.  References: Gray et al., Data Cube, ICDE 1996;
+ * Agarwal et al., On the Computation of Multidimensional Aggregates, VLDB 1996 (smallest parent).
+ */
+final class CascadeGroupingSets(session: SparkSession)
+    extends GuardedStrategy(CascadeGroupingSets, SelingerConf.switches) {
+  import CascadeGroupingSets._
+
+  override protected def concerns(plan: LogicalPlan): Boolean =
+    GroupingSetAggregate.isOverExpand(plan)
+
+  override protected def choose(plan: LogicalPlan, mode: Mode): Seq[SparkPlan] = plan match {
+    case GroupingSetAggregate(sets) =>
+      Precondition.firstUnmet(preconditions, sets) match {
+        case Some(reason) => decline(sets, reason)
+        case None =>
+          aggregated(sets) match {
+            case Some(steps) => decide(sets, steps, mode)
+            case None => decline(sets, NoHashAggregate)
+          }
+      }
+    case _ => Nil
+  }
+
+  private def decide(sets: GroupingSetAggregate, steps: Steps, mode: Mode): Seq[SparkPlan] = {
+    val work = CascadeWork.of(sets, Cluster.of(session))
+    val evidence = work.evidence
+    // Asked for even if nothing is known.
+    val always = SelingerConf.CASCADE_MIN_GAIN.value == 0.0
+    if (!work.known && !always) decline(sets, Reason.NoStatistics, evidence)
+    else if (work.gain < SelingerConf.CASCADE_MIN_GAIN.value) {
+      decline(sets, SavesLittle, evidence)
+    } else {
+      val plan = steps.last.withNewChildren(Seq(cascade(sets, steps, work.sources)))
+      val outcome = if (mode == Mode.On) Outcome.Changed else Outcome.Advised
+      val made = decision(sets, outcome, ReadsFewerRows, evidence).copy(
+        chosen = Some(s"cascade of ${sets.projections.size} grouping sets"),
+        stock = Some(s"${sets.projections.size} copies of each row")
+      )
+      (made +: informed(sets)).foreach { each =>
+        Decision.record(sets.aggregate, each)
+        Decision.record(plan, each)
+      }
+      Seq(plan)
+    }
+  }
+
+  /** The two steps of Spark's aggregation: the first by all keys below the cascade, the last above. */
+  private def aggregated(sets: GroupingSetAggregate): Option[Steps] =
+    sets.functions.flatMap { functions =>
+      val keys = sets.keys.map(FloatingKeys.normalized)
+      def planned(grouping: Seq[NamedExpression], results: Seq[NamedExpression]) =
+        AggUtils.planAggregateWithoutDistinct(grouping, functions, results, planLater(sets.source))
+      (planned(keys, keys.map(_.toAttribute)), planned(sets.grouping, sets.results)) match {
+        case (Seq(HashSteps(first, _)), Seq(HashSteps(_, last))) =>
+          val steps = Steps(first, last, buffersOf(functions))
+          Option.when(
+            first.output.map(_.exprId) == (sets.keys ++ steps.buffers).map(_.exprId)
+          )(steps)
+        case _ => None
+      }
+    }
+
+  private def cascade(sets: GroupingSetAggregate, steps: Steps, sources: Seq[Int]): SparkPlan = {
+    val functions = steps.last.aggregateExpressions.map(_.aggregateFunction).collect {
+      case function: DeclarativeAggregate => function
+    }
+    GroupingSetCascadeExec(
+      sets.grouping.map(_.toAttribute),
+      sets.projections,
+      sources,
+      steps.buffers,
+      functions.flatMap(_.initialValues),
+      BindReferences.bindReferences(
+        functions.flatMap(_.mergeExpressions),
+        functions.flatMap(_.aggBufferAttributes) ++ steps.buffers
+      ),
+      steps.first
+    )
+  }
+
+  private def decline(
+      sets: GroupingSetAggregate,
+      reason: Reason,
+      evidence: Seq[Evidence] = Nil
+  ): Seq[SparkPlan] = {
+    val made = decision(sets, Outcome.Declined, reason, evidence)
+    (made +: informed(sets)).foreach(Decision.record(sets.aggregate, _))
+    Nil
+  }
+
+  private def decision(
+      sets: GroupingSetAggregate,
+      outcome: Outcome,
+      reason: Reason,
+      evidence: Seq[Evidence]
+  ): Decision = Decision(
+    rule = info.id,
+    node = NodeText.shorten(
+      s"Grouping sets of ${sets.keys.map(_.name).mkString("(", ", ", ")")}"
+    ),
+    key = NodeText.key(sets.aggregate),
+    outcome = outcome,
+    reason = reason,
+    phase = if (QueryStages.begun(sets.aggregate)) Phase.Adaptive else Phase.Static,
+    evidence = evidence,
+    setting = settingOf(reason)
+  )
+
+  /** What was read about the leaves below. */
+  private def informed(sets: GroupingSetAggregate): Seq[Decision] =
+    sets.source.collectLeaves().flatMap(PlanningPass.current.informed)
+}
+
+object CascadeGroupingSets
+    extends RuleDescription(
+      "cascadeGroupingSets",
+      RuleKind.Strategy,
+      "Computes each grouping set of ROLLUP, CUBE and GROUPING SETS from a finer one, instead of " +
+        "from copies of all rows."
+    ) {
+
+  val ReadsFewerRows: Reason = Reason(
+    "CASCADE_READS_FEWER_ROWS",
+    "Each grouping set is computed from a finer one, which has fewer rows than a copy of the input.",
+    "Set spark.selinger.aggregate.cascadeMinGain higher to change fewer plans."
+  )
+  val SavesLittle: Reason = Reason(
+    "CASCADE_SAVES_LITTLE",
+    "The groups of the grouping sets are about as many as the rows, so computing one from another " +
+      "saves little.",
+    "Set spark.selinger.aggregate.cascadeMinGain lower, or run selinger.analyze for better estimates."
+  )
+  val OneSet: Reason = Reason(
+    "ONE_GROUPING_SET",
+    "All grouping sets here have the same keys, so there is no coarser one to compute from a finer one.",
+    "Nothing to do."
+  )
+  val KeysNotBinary: Reason = Reason(
+    "KEYS_NOT_BINARY",
+    "A grouping key has a collation, or is computed after rows are copied, so equal keys can have " +
+      "different bytes.",
+    "Group by a column of the default collation, if that is acceptable."
+  )
+  val DistinctAggregate: Reason = Reason(
+    "DISTINCT_AGGREGATE",
+    "A DISTINCT aggregate needs all values of a group, and cannot be merged from partial results.",
+    "Use approx_count_distinct without DISTINCT aggregates beside it, if that is acceptable."
+  )
+  val NotMergeable: Reason = Reason(
+    "AGGREGATE_NOT_MERGEABLE",
+    "The result of an aggregate here depends on the order in which partial results are merged. " +
+      "Merged are count, sum, avg, min, max, and bit_and, bit_or and bit_xor.",
+    "Nothing to do."
+  )
+  val SumMayOverflow: Reason = Reason(
+    "SUM_MAY_OVERFLOW",
+    "A sum here can exceed its type, and whether it does depends on the order of its rows.",
+    "Sum values of a smaller type, such as int instead of bigint, if they fit."
+  )
+  val NoHashAggregate: Reason = Reason(
+    "NO_HASH_AGGREGATE",
+    "Spark does not use a partial and a final hash aggregation here, for example because of min or " +
+      "max of strings.",
+    "Nothing to do."
+  )
+
+  override def hooks: Seq[Hook] = Seq(
+    Hook.PlannerStrategy(
+      "Strategies are asked before Spark's own aggregation, and can place operators between its steps."
+    )(new CascadeGroupingSets(_))
+  )
+
+  override def reasons: Seq[Reason] = Seq(
+    Reason.StreamingPlan,
+    OneSet,
+    KeysNotBinary,
+    DistinctAggregate,
+    NotMergeable,
+    SumMayOverflow,
+    NoHashAggregate,
+    Reason.NoStatistics,
+    SavesLittle,
+    ReadsFewerRows
+  )
+
+  override def example: String =
+    "SELECT item, customer, sum(cast(amount AS int)) FROM sales GROUP BY ROLLUP (item, customer)"
+
+  private val preconditions: Seq[Precondition[GroupingSetAggregate]] = Seq(
+    Precondition(Reason.StreamingPlan)(!_.aggregate.isStreaming),
+    Precondition(OneSet)(_.differ),
+    Precondition(KeysNotBinary)(sets =>
+      sets.hasPlainKeys && sets.keys.forall(key => UnsafeRowUtils.isBinaryStable(key.dataType))
+    ),
+    Precondition(DistinctAggregate)(!_.functions.exists(_.exists(_.isDistinct))),
+    Precondition(NotMergeable)(_.functions.exists(_.forall(isMergeable))),
+    Precondition(SumMayOverflow)(_.functions.exists(_.forall(sum =>
+      hasRoom(sum.aggregateFunction)
+    )))
+  )
+
+  private def isMergeable(aggregate: AggregateExpression): Boolean =
+    aggregate.deterministic && (aggregate.aggregateFunction match {
+      case _: Count | _: Sum | _: Average | _: Min | _: Max => true
+      case _: BitAndAgg | _: BitOrAgg | _: BitXorAgg => true
+      case _ => false
+    })
+
+  /**
+   * Whether partial sums are exact whatever their order. Sums have ten digits, or a factor of 2³², more
+   * than their values, which no group has enough rows to exceed.
+   */
+  private def hasRoom(function: AggregateFunction): Boolean = function match {
+    case Sum(UnscaledValue(Of(value)), _) => value.precision + 10 <= Decimal.MAX_LONG_DIGITS
+    case Sum(value, context) =>
+      (value.dataType, function.dataType) match {
+        case (from: DecimalType, to: DecimalType) => to.precision >= from.precision + 10
+        case (ByteType | ShortType | IntegerType | FloatType | DoubleType, _) => true
+        // Without errors it wraps around, in any order to the same value.
+        case (LongType, _) => context.evalMode == EvalMode.LEGACY
+        case _ => false
+      }
+    case Average(Of(value), _) => value.precision + 10 <= DecimalType.MAX_PRECISION
+    case Average(value, _) => value.dataType.isInstanceOf[NumericType]
+    case _ => true
+  }
+
+  private object Of {
+    def unapply(value: Expression): Option[DecimalType] = value.dataType match {
+      case decimal: DecimalType => Some(decimal)
+      case _ => None
+    }
+  }
+
+  /** @param buffers columns of partial results that `first` returns and `last` reads */
+  private final case class Steps(
+      first: HashAggregateExec,
+      last: HashAggregateExec,
+      buffers: Seq[Attribute]
+  )
+
+  private object HashSteps {
+    def unapply(plan: SparkPlan): Option[(HashAggregateExec, HashAggregateExec)] = plan match {
+      case last: HashAggregateExec if last.aggregateExpressions.forall(_.mode == Final) =>
+        last.child match {
+          case first: HashAggregateExec if first.aggregateExpressions.forall(_.mode == Partial) =>
+            Some((first, last))
+          case _ => None
+        }
+      case _ => None
+    }
+  }
+
+  private def buffersOf(functions: Seq[AggregateExpression]): Seq[Attribute] =
+    functions.flatMap(_.aggregateFunction.inputAggBufferAttributes)
+
+  private def settingOf(reason: Reason): Option[String] = reason match {
+    case SavesLittle | ReadsFewerRows => Some(SelingerConf.CASCADE_MIN_GAIN.key)
+    case Reason.NoStatistics =>
+      val footers = ReadFooterStatistics
+      Option.unless(SelingerConf.switches.enabled(footers))(footers.switch)
+    case _ => None
+  }
+}

@@ -1,0 +1,1 @@
+SELECT k, s, count(*), sum(k) FROM nothing GROUP BY CUBE (k, s)

@@ -1,0 +1,1 @@
+SELECT k, s, first(day) FROM facts GROUP BY ROLLUP (k, s)

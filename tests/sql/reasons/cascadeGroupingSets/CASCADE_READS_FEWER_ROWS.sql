@@ -1,0 +1,1 @@
+SELECT flag, s, count(*) FROM facts GROUP BY ROLLUP (flag, s)

@@ -1,0 +1,1 @@
+SELECT id, k, count(*) FROM facts GROUP BY GROUPING SETS ((id, k), (id))

@@ -1,0 +1,1 @@
+SELECT k, s, count(DISTINCT day) FROM facts GROUP BY ROLLUP (k, s)

@@ -1,0 +1,1 @@
+SELECT c, k, count(*) FROM (SELECT s COLLATE UTF8_LCASE AS c, k FROM facts) GROUP BY CUBE (c, k)

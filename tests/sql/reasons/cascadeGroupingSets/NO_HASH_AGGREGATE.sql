@@ -1,0 +1,1 @@
+SELECT k, flag, min(s) FROM facts GROUP BY ROLLUP (k, flag)

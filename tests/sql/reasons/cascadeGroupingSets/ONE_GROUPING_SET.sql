@@ -1,0 +1,1 @@
+SELECT k, count(*) FROM facts GROUP BY GROUPING SETS ((k), (k))

@@ -1,0 +1,3 @@
+-- stream dims
+-- set spark.sql.streaming.unsupportedOperationCheck=false
+SELECT k, s, count(*) FROM dims GROUP BY ROLLUP (k, s)

@@ -1,0 +1,1 @@
+SELECT k, flag, sum(amount) FROM facts GROUP BY ROLLUP (k, flag)

@@ -1,0 +1,1 @@
+SELECT s, flag, sum(k / (id - 7)) FROM facts GROUP BY ROLLUP (s, flag)

@@ -10,7 +10,7 @@ import io.selinger.core.{
   RuleActivity,
   RuleDescription
 }
-import io.selinger.strategy.SelectJoinOperator
+import io.selinger.strategy.{CascadeGroupingSets, SelectJoinOperator}
 import io.selinger.testing.{
   Answer,
   ExampleTables,
@@ -22,7 +22,7 @@ import io.selinger.testing.{
   Tables
 }
 import java.nio.file.{Files, Path, Paths}
-import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinHint}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, JoinHint}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
 import org.scalatest.funsuite.AnyFunSuite
@@ -380,8 +380,19 @@ object RuleContractSuite {
     replanned.flatMap(Decision.recordedAt(_))
   }
 
+  /** Grouping sets of a stream. */
+  private val groupedStream = SpecialCase(
+    "Streams are run in append mode here, in which no stream can be grouped by grouping sets."
+  ) { session =>
+    val df = session.readStream.format("rate").load().rollup("value", "timestamp").count()
+    val grouped = Plans.execution(df).analyzed.collect { case aggregate: Aggregate => aggregate }
+    grouped.foreach(new CascadeGroupingSets(session).apply(_))
+    grouped.flatMap(Decision.recordedAt(_))
+  }
+
   val special: Map[(RuleDescription, Reason), SpecialCase] = Map(
-    (SelectJoinOperator, Reason.BroadcastStage) -> overBroadcastStage
+    (SelectJoinOperator, Reason.BroadcastStage) -> overBroadcastStage,
+    (CascadeGroupingSets, Reason.StreamingPlan) -> groupedStream
   )
 }
 

@@ -31,7 +31,8 @@ import org.slf4j.LoggerFactory
  *     ▼
  *   strategy/  SelectJoinOperator   ← estimate/ rows of both sides ← stats/ footers, stages
  *     │        AwaitBuildSide       ← cost/     time and memory of each operator
- *     │                             → exec/     what adaptive execution waits by
+ *     │        CascadeGroupingSets  → exec/     operators and expressions that Spark lacks
+ *     │        ComputeDecimalsInLongs
  *     ▼
  *   the query runs; after each stage Spark plans the rest again, through the same strategy,
  *   now with measured rows
@@ -83,9 +84,9 @@ final class SelingerExtension(registry: Registry) extends (SparkSessionExtension
   private def injectRules(extensions: SparkSessionExtensions): Unit = {
     // The one place where a pass of Spark's planner is opened: before any strategy looks at a plan.
     extensions.injectPlannerStrategy(_ => OpenPlanningPass)
+    for (rule <- registry.rules; hook <- rule.hooks) hook.inject(extensions)
     // What a rule has put into a plan is planned whatever is switched off by then.
     extensions.injectPlannerStrategy(_ => PlanAggregatePerTask)
-    for (rule <- registry.rules; hook <- rule.hooks) hook.inject(extensions)
   }
 }
 

@@ -119,7 +119,7 @@ final class CascadeGroupingSets(session: SparkSession)
 
   /** The two steps of Spark's aggregation: the first by all keys below the cascade, the last above. */
   private def aggregated(sets: GroupingSetAggregate): Option[Steps] =
-    sets.functions.flatMap { functions =>
+    sets.functions.map(ComputeDecimalsInLongs.ofGroups).flatMap { functions =>
       val keys = sets.keys.map(FloatingKeys.normalized)
       def planned(grouping: Seq[NamedExpression], results: Seq[NamedExpression]) =
         AggUtils.planAggregateWithoutDistinct(grouping, functions, results, planLater(sets.source))

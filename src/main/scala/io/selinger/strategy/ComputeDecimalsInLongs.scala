@@ -14,6 +14,7 @@ import io.selinger.core.{
   RuleDescription,
   RuleKind
 }
+import io.selinger.exec.PlanAggregatePerTask
 import io.selinger.exec.decimals.{ComputeInLongs, Formula, SumInInt128}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
@@ -149,16 +150,23 @@ object ComputeDecimalsInLongs
   private def isDecimal(expression: Expression): Boolean =
     expression.dataType.isInstanceOf[DecimalType]
 
-  /** The aggregation with its sums and averages of decimals in 128 bits. */
-  private[strategy] def withSums(aggregate: Aggregate): Aggregate = {
-    val hasGroups = aggregate.groupingExpressions.nonEmpty
-    val changed = aggregate.aggregateExpressions.map(_.transformUp {
-      case expression @ AggregateExpression(function, _, _, _, _)
+  /** The same expression with its sums and averages of decimals in 128 bits. */
+  private[strategy] def withSums(expression: Expression, hasGroups: Boolean): Expression =
+    expression.transformUp {
+      case aggregate @ AggregateExpression(function, _, _, _, _)
           if SumInInt128.accepts(function, hasGroups) =>
         val computed = function.withNewChildren(function.children.map(inLongs))
-        expression.copy(aggregateFunction = SumInInt128(SumInInt128.declarative(computed)))
-    })
-    aggregate.copy(aggregateExpressions = changed.collect { case named: NamedExpression => named })
+        aggregate.copy(aggregateFunction = SumInInt128(SumInInt128.declarative(computed)))
+    }
+
+  /** The functions of a grouped aggregation that another strategy plans, if this rule may act. */
+  private[strategy] def ofGroups(functions: Seq[AggregateExpression]): Seq[AggregateExpression] = {
+    val switches = SelingerConf.switches
+    if (switches.mode != Mode.On || !switches.enabled(this)) functions
+    else
+      functions.map(withSums(_, hasGroups = true)).collect { case known: AggregateExpression =>
+        known
+      }
   }
 
   private[strategy] def decision(plan: LogicalPlan, outcome: Outcome, reason: Reason): Decision =
@@ -196,10 +204,16 @@ final class SumDecimals(session: SparkSession)
         Nil
       } else {
         Decision.record(aggregate, decision(aggregate, outcome(mode), DecimalsInLongs))
-        session.sessionState.planner.Aggregation(withSums(aggregate))
+        planned(aggregate.mapExpressions(withSums(_, hasGroups)))
       }
     case _ => Nil
   }
+
+  private def planned(aggregate: LogicalPlan): Seq[SparkPlan] =
+    PlanAggregatePerTask(aggregate) match {
+      case Nil => session.sessionState.planner.Aggregation(aggregate)
+      case perTask => perTask
+    }
 
   private def functions(aggregate: Aggregate): Seq[Expression] =
     aggregate.aggregateExpressions.flatMap(_.collect {
@@ -216,7 +230,9 @@ final class ComputeDecimals
     case operator @ (_: ProjectExec | _: FilterExec | _: ExpandExec | _: BaseAggregateExec) =>
       changed(operator, mode)(operator.mapExpressions(inLongs))
     case window: WindowExec =>
-      changed(window, mode)(window.mapExpressions(expression => inLongs(withSums(expression))))
+      changed(window, mode)(window.mapExpressions { expression =>
+        inLongs(withSums(expression, hasGroups = false))
+      })
   }
 
   private def changed(operator: SparkPlan, mode: Mode)(rewritten: SparkPlan): SparkPlan =
@@ -226,10 +242,4 @@ final class ComputeDecimals
         Decision.record(rewritten, decision(logical, outcome(mode), DecimalsInLongs))
       rewritten
     }
-
-  private def withSums(expression: Expression): Expression = expression.transformUp {
-    case aggregate @ AggregateExpression(function, _, _, _, _)
-        if SumInInt128.accepts(function, hasGroups = false) =>
-      aggregate.copy(aggregateFunction = SumInInt128(SumInInt128.declarative(function)))
-  }
 }

@@ -168,6 +168,11 @@ class CascadeGroupingSetsSuite extends AnyFunSuite with SharedSession {
     )
   }
 
+  test("does not fire on more grouping sets than are allowed") {
+    val text = "SELECT k, s, count(*) FROM facts GROUP BY ROLLUP (k, s)"
+    assertDeclines(text, rule.TooManySets, SelingerConf.CASCADE_MAX_SETS.key -> "2")
+  }
+
   test("does not fire on the copies that Spark makes for several DISTINCT aggregates") {
     withConf(always) {
       val several = "count(DISTINCT day), count(DISTINCT flag)"

@@ -302,6 +302,17 @@ object SelingerConf {
     "share"
   )
 
+  val CASCADE_MAX_SETS: Setting[Long] = Setting(
+    ConfEntry.count(
+      key("aggregate.cascadeMaxSets"),
+      64L,
+      "Grouping sets at most that are computed from each other. Each may need a hash table of its " +
+        "own in every task."
+    ),
+    "aggregates",
+    "count"
+  )
+
   // ---- cost ---------------------------------------------------------------------------------
 
   val CBO_WEIGHT: Setting[Double] = Setting(
@@ -398,6 +409,7 @@ object SelingerConf {
     ORDER_MIN_GAIN,
     ORDER_MAX_PAIRS,
     CASCADE_MIN_GAIN,
+    CASCADE_MAX_SETS,
     CBO_WEIGHT,
     CLUSTER_CORES,
     CLUSTER_EXECUTORS,

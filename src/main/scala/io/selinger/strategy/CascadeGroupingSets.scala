@@ -37,15 +37,16 @@ import org.apache.spark.sql.types._
  * Fires when (each line is a Precondition below, in this order):
  *   1. the plan is not a stream                             else STREAMING_PLAN
  *   2. grouping sets have different keys                    else ONE_GROUPING_SET
- *   3. keys are columns that are compared by their bytes    else KEYS_NOT_BINARY
- *   4. no aggregate is DISTINCT                             else DISTINCT_AGGREGATE
- *   5. partial results of all aggregates can be merged in
+ *   3. there are not too many                              else TOO_MANY_GROUPING_SETS
+ *   4. keys are columns that are compared by their bytes    else KEYS_NOT_BINARY
+ *   5. no aggregate is DISTINCT                             else DISTINCT_AGGREGATE
+ *   6. partial results of all aggregates can be merged in
  *      any order                                            else AGGREGATE_NOT_MERGEABLE
- *   6. no sum can exceed its type on the way                else SUM_MAY_OVERFLOW
+ *   7. no sum can exceed its type on the way                else SUM_MAY_OVERFLOW
  * and then, needing more than the aggregation itself,
- *   7. Spark aggregates by hash tables, in two steps        else NO_HASH_AGGREGATE
- *   8. rows and groups can be estimated                     else NO_STATISTICS
- *   9. the cascade reads enough fewer rows                  else CASCADE_SAVES_LITTLE
+ *   8. Spark aggregates by hash tables, in two steps        else NO_HASH_AGGREGATE
+ *   9. rows and groups can be estimated                     else NO_STATISTICS
+ *  10. the cascade reads enough fewer rows                  else CASCADE_SAVES_LITTLE
  *
  * {{{
  *   SELECT a, b, sum(v) FROM t GROUP BY ROLLUP (a, b)
@@ -208,6 +209,11 @@ object CascadeGroupingSets
     "All grouping sets here have the same keys, so there is no coarser one to compute from a finer one.",
     "Nothing to do."
   )
+  val TooManySets: Reason = Reason(
+    "TOO_MANY_GROUPING_SETS",
+    "There are more grouping sets than may have a hash table of their own in each task.",
+    "Set spark.selinger.aggregate.cascadeMaxSets higher if tasks have the memory."
+  )
   val KeysNotBinary: Reason = Reason(
     "KEYS_NOT_BINARY",
     "A grouping key has a collation, or is computed after rows are copied, so equal keys can have " +
@@ -246,6 +252,7 @@ object CascadeGroupingSets
   override def reasons: Seq[Reason] = Seq(
     Reason.StreamingPlan,
     OneSet,
+    TooManySets,
     KeysNotBinary,
     DistinctAggregate,
     NotMergeable,
@@ -262,6 +269,7 @@ object CascadeGroupingSets
   private val preconditions: Seq[Precondition[GroupingSetAggregate]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.aggregate.isStreaming),
     Precondition(OneSet)(_.differ),
+    Precondition(TooManySets)(_.projections.size <= SelingerConf.CASCADE_MAX_SETS.value),
     Precondition(KeysNotBinary)(sets =>
       sets.hasPlainKeys && sets.keys.forall(key => UnsafeRowUtils.isBinaryStable(key.dataType))
     ),
@@ -328,6 +336,7 @@ object CascadeGroupingSets
     functions.flatMap(_.aggregateFunction.inputAggBufferAttributes)
 
   private def settingOf(reason: Reason): Option[String] = reason match {
+    case TooManySets => Some(SelingerConf.CASCADE_MAX_SETS.key)
     case SavesLittle | ReadsFewerRows => Some(SelingerConf.CASCADE_MIN_GAIN.key)
     case Reason.NoStatistics =>
       val footers = ReadFooterStatistics

@@ -65,8 +65,9 @@ import org.apache.spark.sql.types._
  * evaluated for the same rows, once instead of once for each set, so they raise the same errors. Sums
  * under ANSI mode, and decimals, fail or become null by their partial sums: taken only with room for
  * any. Floating-point sums may differ in the last bits, as they do with the order of rows.
- * Not done: DISTINCT, which needs the values; sums of bigint under ANSI mode; standard deviations, whose
- * merge loses digits; aggregates that read the grouping columns after they are replaced.
+ * Not done: DISTINCT, which needs the values; sums of bigint under ANSI mode; min and max of float and
+ * double, since -0.0 and 0.0 are equal; standard deviations, whose merge loses digits; aggregates that
+ * read the grouping columns after they are replaced.
  * Cost: planning O(sets²) estimates of groups. May lose when the finest groups are about as many as
  * rows and so are all others: stopped by the estimate of rows read. When memory runs out, rows go on
  * unmerged (GroupingSetCascadeExec).
@@ -206,7 +207,7 @@ object CascadeGroupingSets
   )
   val OneSet: Reason = Reason(
     "ONE_GROUPING_SET",
-    "All grouping sets here have the same keys, so there is no coarser one to compute from a finer one.",
+    "All grouping sets here have the same keys, so none can be computed from a finer one.",
     "Nothing to do."
   )
   val TooManySets: Reason = Reason(
@@ -228,7 +229,8 @@ object CascadeGroupingSets
   val NotMergeable: Reason = Reason(
     "AGGREGATE_NOT_MERGEABLE",
     "The result of an aggregate here depends on the order in which partial results are merged. " +
-      "Merged are count, sum, avg, min, max, and bit_and, bit_or and bit_xor.",
+      "Merged are count, sum, avg, min and max of other types than float and double, bit_and, " +
+      "bit_or and bit_xor.",
     "Nothing to do."
   )
   val SumMayOverflow: Reason = Reason(
@@ -282,10 +284,17 @@ object CascadeGroupingSets
 
   private def isMergeable(aggregate: AggregateExpression): Boolean =
     aggregate.deterministic && (aggregate.aggregateFunction match {
-      case _: Count | _: Sum | _: Average | _: Min | _: Max => true
+      case _: Count | _: Sum | _: Average => true
+      // Of -0.0 and 0.0 the one that comes first stays.
+      case _: Min | _: Max => !isFractional(aggregate.aggregateFunction.dataType)
       case _: BitAndAgg | _: BitOrAgg | _: BitXorAgg => true
       case _ => false
     })
+
+  private def isFractional(values: DataType): Boolean = values match {
+    case FloatType | DoubleType => true
+    case _ => false
+  }
 
   /**
    * Whether partial sums are exact whatever their order. Sums have ten digits, or a factor of 2³², more

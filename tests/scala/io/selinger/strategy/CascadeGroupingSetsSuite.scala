@@ -108,7 +108,7 @@ class CascadeGroupingSetsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("fires on keys that are aggregated too, and on keys without aggregates") {
-    assertFires("SELECT k, d, sum(k), max(d), count(d) FROM facts GROUP BY CUBE (k, d)")
+    assertFires("SELECT k, d, sum(k), max(k), count(d) FROM facts GROUP BY CUBE (k, d)")
     assertFires("SELECT k, s FROM facts GROUP BY ROLLUP (k, s)")
   }
 
@@ -168,6 +168,11 @@ class CascadeGroupingSetsSuite extends AnyFunSuite with SharedSession {
     )
   }
 
+  test("does not fire on more grouping sets than are allowed") {
+    val text = "SELECT k, s, count(*) FROM facts GROUP BY ROLLUP (k, s)"
+    assertDeclines(text, rule.TooManySets, SelingerConf.CASCADE_MAX_SETS.key -> "2")
+  }
+
   test("does not fire on the copies that Spark makes for several DISTINCT aggregates") {
     withConf(always) {
       val several = "count(DISTINCT day), count(DISTINCT flag)"
@@ -189,7 +194,7 @@ class CascadeGroupingSetsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("does not fire on aggregates that depend on the order of rows") {
-    Seq("first(k)", "stddev(k)", "max_by(k, id)", "collect_list(k)").foreach { function =>
+    Seq("first(k)", "stddev(k)", "max_by(k, id)", "collect_list(k)", "min(d)").foreach { function =>
       withConf(always) {
         val df = spark.sql(s"SELECT s, flag, $function FROM facts GROUP BY ROLLUP (s, flag)")
         assert(decisionOf(df).reason == rule.NotMergeable)

@@ -344,6 +344,17 @@ object SelingerConf {
     "share"
   )
 
+  val CASCADE_MAX_SETS: Setting[Long] = Setting(
+    ConfEntry.count(
+      key("aggregate.cascadeMaxSets"),
+      64L,
+      "Grouping sets at most that are computed from each other. Each may need a hash table of its " +
+        "own in every task."
+    ),
+    "aggregates",
+    "count"
+  )
+
   // ---- cost ---------------------------------------------------------------------------------
 
   val CBO_WEIGHT: Setting[Double] = Setting(
@@ -443,6 +454,7 @@ object SelingerConf {
     EAGER_MIN_GAIN,
     EAGER_MIN_ROWS,
     CASCADE_MIN_GAIN,
+    CASCADE_MAX_SETS,
     CBO_WEIGHT,
     CLUSTER_CORES,
     CLUSTER_EXECUTORS,

@@ -36,6 +36,7 @@ private[exec] final class GroupingSetCascade(
   merge.initialize(partition)
 
   private val joined = new JoinedRow
+  private val pageSize = pageBytes(sets.count(_.table.isDefined))
 
   /** A grouping set at work. */
   private final class Stage(level: Level) {
@@ -95,7 +96,7 @@ private[exec] final class GroupingSetCascade(
               table.schema,
               TaskContext.get(),
               initialCapacity,
-              pageBytes
+              pageSize
             )
           )
         catch {
@@ -194,8 +195,8 @@ private[exec] object GroupingSetCascade {
   // As Spark's hash aggregation begins.
   private val initialCapacity = 1024 * 16
 
-  // Smaller than Spark's usual 64 MiB, as there is a table for each set; a task can have 8192 pages.
-  private val pageBytes = 4L << 20
+  /** Smaller than Spark's usual 64 MiB, as there are several tables; a task can have 8192 pages. */
+  private def pageBytes(tables: Int): Long = if (tables <= 16) 4L << 20 else 2L << 20
 
   // Bounds how often tables are made when there is no memory.
   private val leastGroups = 1000L

@@ -37,15 +37,16 @@ import org.apache.spark.sql.types._
  * Fires when (each line is a Precondition below, in this order):
  *   1. the plan is not a stream                             else STREAMING_PLAN
  *   2. grouping sets have different keys                    else ONE_GROUPING_SET
- *   3. keys are columns that are compared by their bytes    else KEYS_NOT_BINARY
- *   4. no aggregate is DISTINCT                             else DISTINCT_AGGREGATE
- *   5. partial results of all aggregates can be merged in
+ *   3. there are not too many                              else TOO_MANY_GROUPING_SETS
+ *   4. keys are columns that are compared by their bytes    else KEYS_NOT_BINARY
+ *   5. no aggregate is DISTINCT                             else DISTINCT_AGGREGATE
+ *   6. partial results of all aggregates can be merged in
  *      any order                                            else AGGREGATE_NOT_MERGEABLE
- *   6. no sum can exceed its type on the way                else SUM_MAY_OVERFLOW
+ *   7. no sum can exceed its type on the way                else SUM_MAY_OVERFLOW
  * and then, needing more than the aggregation itself,
- *   7. Spark aggregates by hash tables, in two steps        else NO_HASH_AGGREGATE
- *   8. rows and groups can be estimated                     else NO_STATISTICS
- *   9. the cascade reads enough fewer rows                  else CASCADE_SAVES_LITTLE
+ *   8. Spark aggregates by hash tables, in two steps        else NO_HASH_AGGREGATE
+ *   9. rows and groups can be estimated                     else NO_STATISTICS
+ *  10. the cascade reads enough fewer rows                  else CASCADE_SAVES_LITTLE
  *
  * {{{
  *   SELECT a, b, sum(v) FROM t GROUP BY ROLLUP (a, b)
@@ -64,8 +65,9 @@ import org.apache.spark.sql.types._
  * evaluated for the same rows, once instead of once for each set, so they raise the same errors. Sums
  * under ANSI mode, and decimals, fail or become null by their partial sums: taken only with room for
  * any. Floating-point sums may differ in the last bits, as they do with the order of rows.
- * Not done: DISTINCT, which needs the values; sums of bigint under ANSI mode; standard deviations, whose
- * merge loses digits; aggregates that read the grouping columns after they are replaced.
+ * Not done: DISTINCT, which needs the values; sums of bigint under ANSI mode; min and max of float and
+ * double, since -0.0 and 0.0 are equal; standard deviations, whose merge loses digits; aggregates that
+ * read the grouping columns after they are replaced.
  * Cost: planning O(sets²) estimates of groups. May lose when the finest groups are about as many as
  * rows and so are all others: stopped by the estimate of rows read. When memory runs out, rows go on
  * unmerged (GroupingSetCascadeExec).
@@ -205,8 +207,13 @@ object CascadeGroupingSets
   )
   val OneSet: Reason = Reason(
     "ONE_GROUPING_SET",
-    "All grouping sets here have the same keys, so there is no coarser one to compute from a finer one.",
+    "All grouping sets here have the same keys, so none can be computed from a finer one.",
     "Nothing to do."
+  )
+  val TooManySets: Reason = Reason(
+    "TOO_MANY_GROUPING_SETS",
+    "There are more grouping sets than may have a hash table of their own in each task.",
+    "Set spark.selinger.aggregate.cascadeMaxSets higher if tasks have the memory."
   )
   val KeysNotBinary: Reason = Reason(
     "KEYS_NOT_BINARY",
@@ -222,7 +229,8 @@ object CascadeGroupingSets
   val NotMergeable: Reason = Reason(
     "AGGREGATE_NOT_MERGEABLE",
     "The result of an aggregate here depends on the order in which partial results are merged. " +
-      "Merged are count, sum, avg, min, max, and bit_and, bit_or and bit_xor.",
+      "Merged are count, sum, avg, min and max of other types than float and double, bit_and, " +
+      "bit_or and bit_xor.",
     "Nothing to do."
   )
   val SumMayOverflow: Reason = Reason(
@@ -246,6 +254,7 @@ object CascadeGroupingSets
   override def reasons: Seq[Reason] = Seq(
     Reason.StreamingPlan,
     OneSet,
+    TooManySets,
     KeysNotBinary,
     DistinctAggregate,
     NotMergeable,
@@ -262,6 +271,7 @@ object CascadeGroupingSets
   private val preconditions: Seq[Precondition[GroupingSetAggregate]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.aggregate.isStreaming),
     Precondition(OneSet)(_.differ),
+    Precondition(TooManySets)(_.projections.size <= SelingerConf.CASCADE_MAX_SETS.value),
     Precondition(KeysNotBinary)(sets =>
       sets.hasPlainKeys && sets.keys.forall(key => UnsafeRowUtils.isBinaryStable(key.dataType))
     ),
@@ -274,10 +284,17 @@ object CascadeGroupingSets
 
   private def isMergeable(aggregate: AggregateExpression): Boolean =
     aggregate.deterministic && (aggregate.aggregateFunction match {
-      case _: Count | _: Sum | _: Average | _: Min | _: Max => true
+      case _: Count | _: Sum | _: Average => true
+      // Of -0.0 and 0.0 the one that comes first stays.
+      case _: Min | _: Max => !isFractional(aggregate.aggregateFunction.dataType)
       case _: BitAndAgg | _: BitOrAgg | _: BitXorAgg => true
       case _ => false
     })
+
+  private def isFractional(values: DataType): Boolean = values match {
+    case FloatType | DoubleType => true
+    case _ => false
+  }
 
   /**
    * Whether partial sums are exact whatever their order. Sums have ten digits, or a factor of 2³², more
@@ -328,6 +345,7 @@ object CascadeGroupingSets
     functions.flatMap(_.aggregateFunction.inputAggBufferAttributes)
 
   private def settingOf(reason: Reason): Option[String] = reason match {
+    case TooManySets => Some(SelingerConf.CASCADE_MAX_SETS.key)
     case SavesLittle | ReadsFewerRows => Some(SelingerConf.CASCADE_MIN_GAIN.key)
     case Reason.NoStatistics =>
       val footers = ReadFooterStatistics

@@ -1,0 +1,1 @@
+SELECT count(*) FROM facts GROUP BY CUBE (id, k, big, s, d, day, flag)

@@ -5,7 +5,7 @@ import io.selinger.core.{Decision, Outcome, Reason}
 import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.testing.{Answer, ExampleTables, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.catalyst.plans.logical.{Join, OneRowRelation}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, OneRowRelation}
 import org.apache.spark.sql.execution.{FileSourceScanExec, ReusedSubqueryExec, SparkPlan}
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -280,5 +280,34 @@ class MergeSubplansByCostSuite extends AnyFunSuite with SharedSession {
     assert(made.chosen.contains("1 pass over the data") && made.stock.contains("2 passes"))
     val rows = made.evidence.filter(_.unit == "rows").map(n => n.name -> n.value).toMap
     assert(rows == Map("rows read apart" -> 6000.0, "rows read together" -> 3000.0))
+  }
+
+  private def subplans(text: String): Seq[Aggregate] =
+    withConf(off)(Subplans.in(Plans.execution(spark.sql(text)).optimizedPlan))
+
+  test("more columns than Spark generates code for are computed in several passes") {
+    val values = (1 to 60).map(i => s"(SELECT avg(k) FROM facts WHERE id % 60 = $i) AS c$i")
+    val groups = new SubplanGroups(_ => None, 0.0, () => false)
+      .of(subplans(values.mkString("SELECT ", ", ", "")))
+    assert(groups.map(_.members.size) == Seq(50, 10))
+    assert(
+      groups.flatMap(_.members.map(_._2)) == (0 until 50).map(Seq(_)) ++ (0 until 10).map(Seq(_))
+    )
+  }
+
+  test("when the time for planning is used up, nothing more is merged, and each subplan says so") {
+    val found = subplans(
+      "SELECT (SELECT sum(k) FROM facts WHERE flag), (SELECT count(*) FROM facts WHERE k = 2)"
+    )
+    val groups = new SubplanGroups(_ => None, 0.0, () => true).of(found)
+    assert(groups.map(_.subplans) == found.map(Seq(_)))
+    assert(groups.flatMap(_.refused).map(_.reason) == Seq.fill(2)(Reason.BudgetExceeded))
+  }
+
+  test("of subplans that read different data one says that they differ") {
+    val tables = Seq("facts", "dims", "dupes", "nulls")
+    val text =
+      tables.map(table => s"SELECT count(*) FROM $table WHERE id > 1").mkString(" UNION ALL ")
+    assert(decisions(spark.sql(text)).map(_.reason) == Seq(MergeSubplansByCost.SubplansDiffer))
   }
 }

@@ -10,6 +10,7 @@ import io.selinger.core.{
   NodeText,
   Origin,
   Outcome,
+  PlanningPass,
   Precondition,
   RaisedErrors,
   Reason,
@@ -95,10 +96,16 @@ final class MergeSubplansByCost(session: SparkSession)
       unmet.isEmpty
     }
     val (groups, single) =
-      new SubplanGroups(workOf, SelingerConf.MERGE_MIN_GAIN.value)
+      new SubplanGroups(workOf, SelingerConf.MERGE_MIN_GAIN.value, () => isLate)
         .of(usable)
         .partition(_.distinct.size > 1)
-    if (usable.size > 1) single.foreach(declineAlone)
+    if (usable.size > 1) {
+      val read = usable.map(SubplanGroups.dataOf)
+      def isShared(group: SubplanGroup) = read.count(_ == SubplanGroups.dataOf(group.plan)) > 1
+      // Of those that read what no other reads one stands for all.
+      val (shared, others) = single.partition(isShared)
+      (shared ++ others.take(1)).foreach(declineAlone)
+    }
     if (groups.isEmpty) plan
     else if (SelingerConf.switches.mode == Mode.Advise) {
       groups.foreach { group =>
@@ -116,6 +123,9 @@ final class MergeSubplansByCost(session: SparkSession)
       )
     }
   }
+
+  private def isLate: Boolean =
+    PlanningPass.current.usedMs > SelingerConf.switches.budgetMs.toDouble
 
   private def workOf(subplan: Aggregate): Option[Work] =
     new PlanWork(
@@ -288,6 +298,7 @@ object MergeSubplansByCost
   private def settingOf(reason: Reason): String = reason match {
     case CheaperApart => SelingerConf.MERGE_MIN_GAIN.key
     case SubqueryReuseOff => SQLConf.SUBQUERY_REUSE_ENABLED.key
+    case Reason.BudgetExceeded => SelingerConf.PLANNING_BUDGET_MS.key
     case _ => switch
   }
 

@@ -2,7 +2,8 @@ package io.selinger.rule
 
 import io.selinger.core.{PassKey, PlanningPass, Reason}
 import io.selinger.cost.Work
-import org.apache.spark.sql.catalyst.plans.logical.Aggregate
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
 
 /**
  * Subplans that are computed together.
@@ -47,16 +48,28 @@ private[rule] object SubplanGroup {
 private[rule] final case class Refused(reason: Reason, apart: Option[Work], together: Option[Work])
 
 /**
- * Puts subplans into groups. First all that can be merged; that is kept where it clearly saves enough.
+ * Puts subplans into groups. Only those that read the same data are compared with each other. First all that can be merged; that is kept where it clearly saves enough.
  * Else one after the other, each into the first group with which it saves enough.
  *
  * @param workOf a subplan, where its rows can be estimated
  * @param minGain share of the work that merging must save; 0: whatever the work
+ * @param isLate whether the time for planning is used up: no more subplans are merged then
  */
-private[rule] final class SubplanGroups(workOf: Aggregate => Option[Work], minGain: Double) {
+private[rule] final class SubplanGroups(
+    workOf: Aggregate => Option[Work],
+    minGain: Double,
+    isLate: () => Boolean
+) {
   import SubplanGroups._
 
-  def of(subplans: Seq[Aggregate]): Seq[SubplanGroup] =
+  def of(subplans: Seq[Aggregate]): Seq[SubplanGroup] = {
+    val data = subplans.map(dataOf)
+    data.distinct.flatMap { wanted =>
+      ofSameData(subplans.zip(data).collect { case (subplan, `wanted`) => subplan })
+    }
+  }
+
+  private def ofSameData(subplans: Seq[Aggregate]): Seq[SubplanGroup] =
     grouped(subplans)((_, _) => None).flatMap { possible =>
       if (possible.distinct.size < 2) Seq(possible)
       else {
@@ -69,19 +82,21 @@ private[rule] final class SubplanGroups(workOf: Aggregate => Option[Work], minGa
   private def grouped(subplans: Seq[Aggregate])(
       objection: (SubplanGroup, SubplanGroup) => Option[Refused]
   ): Seq[SubplanGroup] = subplans.foldLeft(Vector.empty[SubplanGroup]) { (groups, subplan) =>
-    val tries = groups.zipWithIndex.iterator.flatMap { case (group, i) =>
-      group.including(subplan).map(larger => (i, larger, objection(group, larger)))
-    }
-    // Up to the first that nothing speaks against.
-    val (refused, others) = tries.span(_._3.isDefined)
-    val noted = refused.foldLeft(groups) { case (known, (i, _, why)) =>
-      known.updated(i, known(i).copy(refused = why))
-    }
-    others.nextOption() match {
-      case Some((i, larger, _)) => noted.updated(i, larger)
-      case None =>
-        val why = noted.flatMap(_.refused).lastOption
-        noted :+ SubplanGroup.of(subplan).copy(refused = why)
+    if (isLate()) groups :+ SubplanGroup.of(subplan).copy(refused = Some(tooLate))
+    else {
+      // As far as the first that nothing speaks against.
+      val tries = LazyList.from(groups.zipWithIndex).flatMap { case (group, i) =>
+        group.including(subplan).map(larger => (i, larger, objection(group, larger)))
+      }
+      val (refused, others) = tries.span(_._3.isDefined)
+      val noted = refused.foldLeft(groups) { case (known, (i, _, why)) =>
+        known.updated(i, known(i).copy(refused = why))
+      }
+      others.headOption match {
+        case Some((i, larger, _)) => noted.updated(i, larger)
+        case None =>
+          noted :+ SubplanGroup.of(subplan).copy(refused = refused.lastOption.flatMap(_._3))
+      }
     }
   }
 
@@ -124,6 +139,14 @@ private[rule] final class SubplanGroups(workOf: Aggregate => Option[Work], minGa
 
 private[rule] object SubplanGroups {
   private val works = new PassKey[Option[Work]]("work of subplans")
+
+  private val tooLate = Refused(Reason.BudgetExceeded, None, None)
+
+  /** Subplans that Spark can merge read the same relations in the same order. */
+  def dataOf(subplan: Aggregate): Seq[LogicalPlan] = subplan.collectLeaves().map {
+    case scan: DataSourceV2ScanRelation => scan.relation.canonicalized
+    case leaf => leaf.canonicalized
+  }
 
   // Subplans that read the same data take about as long together as the largest alone.
   private val mostOfLargest = 2.0

@@ -3,6 +3,8 @@ package io.selinger.rule
 import io.selinger.core.{Evidence, Origin, Quantity}
 import io.selinger.estimate.plans.LeafStatistics
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * What a partial aggregate below a join saves, counted in rows that operators read.
@@ -32,8 +34,8 @@ private[rule] final case class EagerSaving(rows: Quantity, groups: Quantity, abo
 
 private[rule] object EagerSaving {
 
-  /** @param tasks that share the input at least */
-  def of(aggregate: Aggregate, push: AggregatePush, tasks: Int): Option[EagerSaving] =
+  /** @param slots tasks that run at a time */
+  def of(aggregate: Aggregate, push: AggregatePush, slots: Int): Option[EagerSaving] =
     for {
       rows <- estimated(push.path.input)
       groups <- estimated(push.below)
@@ -45,7 +47,7 @@ private[rule] object EagerSaving {
       val above = rows.value + joined.map(_.value).sum + copies
       EagerSaving(
         rows,
-        Quantity(inTasks(rows.value, groups.value, tasks), groups.origin),
+        Quantity(inTasks(rows.value, groups.value, tasksOf(push.path.input, slots)), groups.origin),
         Quantity(above, Origin.worst((rows +: read +: joined).map(_.origin)))
       )
     }
@@ -56,8 +58,18 @@ private[rule] object EagerSaving {
   private def all(quantities: Seq[Option[Quantity]]): Option[Seq[Quantity]] =
     Option.when(quantities.forall(_.isDefined))(quantities.flatten)
 
+  /** Tasks that read the input: all slots at least, and each file in parts of a limited size. */
+  private def tasksOf(input: LogicalPlan, slots: Int): Double = {
+    val bytes = input.collectLeaves().collect {
+      case LogicalRelation(files: HadoopFsRelation, _, _, _, _) =>
+        files.location.sizeInBytes.toDouble
+    }
+    val most = SQLConf.get.filesMaxPartitionBytes.toDouble
+    math.max(slots.toDouble, bytes.maxOption.fold(1.0)(_ / math.max(1.0, most)))
+  }
+
   /** Each task meets a part of the groups: as many as balls find bins (Cardenas 1975). */
-  private def inTasks(rows: Double, groups: Double, tasks: Int): Double = {
+  private def inTasks(rows: Double, groups: Double, tasks: Double): Double = {
     val each = rows / tasks
     val met = groups * -math.expm1(-each / math.max(1.0, groups))
     math.max(groups, math.min(rows, tasks * met))

@@ -138,13 +138,13 @@ private[rule] object PartialAggregate {
   private def times(value: Expression, weight: Expression, sum: Sum): Option[Expression] =
     value.dataType match {
       case ByteType | ShortType | IntegerType | LongType =>
-        Some(Multiply(Cast(value, LongType, None, EvalMode.LEGACY), weight, wrapping))
+        Some(Multiply(Cast(value, LongType, None, EvalMode.LEGACY), weight, EvalMode.LEGACY))
       case FloatType | DoubleType =>
         def double(number: Expression) = Cast(number, DoubleType, None, EvalMode.LEGACY)
-        Some(Multiply(double(value), double(weight), wrapping))
+        Some(Multiply(double(value), double(weight), EvalMode.LEGACY))
       case decimal: DecimalType if decimal.precision + 21 <= DecimalType.MAX_PRECISION =>
         val factor = Cast(weight, DecimalType(20, 0), None, EvalMode.LEGACY)
-        Some(Multiply(value, factor, sum.evalContext))
+        Some(Multiply(value, factor, sum.evalContext.evalMode))
       case _ => None
     }
 

@@ -64,7 +64,8 @@ import org.apache.spark.sql.internal.SQLConf
  * PlanMerger cannot merge, such as subplans with a limit, or with filters on both sides of a join.
  * Cost: planning O(n × groups) merges of two subplans, and each group is optimized once more. May lose
  * where a filter alone would leave out most row groups, or would make a join small: both are part of
- * the work that is compared.
+ * the work that is compared. A filter that compares a column with a merged value is not handed to the
+ * reader of files, as it is with a value of its own; no number is known for that.
  * Runs in injectPreCBORule: predicates have been pushed down, and joins still have the order written,
  * which is the same in subplans that are alike. Spark merges what is left later, by its own settings. A
  * second run passes over what has been merged, and decides the same of all others.

@@ -122,7 +122,7 @@ final class CascadeGroupingSets(session: SparkSession)
   /** The two steps of Spark's aggregation: the first by all keys below the cascade, the last above. */
   private def aggregated(sets: GroupingSetAggregate): Option[Steps] =
     sets.functions.map(ComputeDecimalsInLongs.ofGroups).flatMap { functions =>
-      val keys = sets.keys.map(FloatingKeys.normalized)
+      val keys = sets.keys.map(normalized)
       def planned(grouping: Seq[NamedExpression], results: Seq[NamedExpression]) =
         AggUtils.planAggregateWithoutDistinct(grouping, functions, results, planLater(sets.source))
       (planned(keys, keys.map(_.toAttribute)), planned(sets.grouping, sets.results)) match {
@@ -343,6 +343,12 @@ object CascadeGroupingSets
 
   private def buffersOf(functions: Seq[AggregateExpression]): Seq[Attribute] =
     functions.flatMap(_.aggregateFunction.inputAggBufferAttributes)
+
+  /** As Spark's own strategy groups: equal keys have the same bytes. */
+  private def normalized(key: Attribute): NamedExpression = FloatingKeys.normalized(key) match {
+    case same: NamedExpression => same
+    case other => Alias(other, key.name)(exprId = key.exprId)
+  }
 
   private def settingOf(reason: Reason): Option[String] = reason match {
     case TooManySets => Some(SelingerConf.CASCADE_MAX_SETS.key)

@@ -51,7 +51,7 @@ class PushAggregateBelowJoinSuite extends AnyFunSuite with SharedSession {
       val made = decisions(spark.sql(example))
       assert(made.map(_.reason) == Seq(PushAggregateBelowJoin.Pushed))
       assert(made.head.outcome == Outcome.Changed)
-      assert(made.head.evidence.map(_.name).contains("gain"))
+      assert(made.head.evidence.map(_.name).contains("read when grouped first"))
     }
   }
 

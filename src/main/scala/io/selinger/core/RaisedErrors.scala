@@ -33,6 +33,9 @@ object RaisedErrors {
     // A pattern that ends in an escape raises an error.
     case Like(value, Literal(pattern, _), escape) =>
       isSafe(value) && !String.valueOf(pattern).contains(escape)
+    case decimal: MakeDecimal => decimal.nullOnOverflow && isSafe(decimal.child)
+    case average: DecimalDivideWithOverflowCheck =>
+      average.nullOnOverflow && average.children.forall(isSafe)
     case arithmetic: BinaryArithmetic =>
       isSafe(arithmetic) && arithmetic.children.forall(isSafe)
     case _ => false
@@ -149,6 +152,7 @@ object RaisedErrors {
    */
   private def hasRoom(function: AggregateFunction): Boolean = function match {
     case _: Count | _: Min | _: Max => true
+    case Sum(UnscaledValue(Of(value)), _) => value.precision + 10 <= Decimal.MAX_LONG_DIGITS
     case Sum(_, context) if context.evalMode != EvalMode.ANSI => true
     case Sum(value, _) =>
       (value.dataType, function.dataType) match {

@@ -15,11 +15,11 @@ import org.apache.spark.sql.internal.SQLConf
  */
 private[rule] final case class EagerSaving(rows: Quantity, groups: Quantity, above: Quantity) {
 
-  /** The partial aggregate reads its input once more. */
-  def saved: Double = {
-    val share = groups.value / math.max(1.0, rows.value)
-    above.value - rows.value - share * above.value
-  }
+  /** Rows that are read with a partial aggregate, which reads its input once more. */
+  private def after: Double =
+    rows.value + groups.value / math.max(1.0, rows.value) * above.value
+
+  def saved: Double = above.value - after
 
   /** The share of today's rows that is saved. */
   def gain: Double = saved / math.max(1.0, above.value)
@@ -27,8 +27,13 @@ private[rule] final case class EagerSaving(rows: Quantity, groups: Quantity, abo
   def evidence: Seq[Evidence] = Seq(
     Evidence("join input", rows.value, "rows", rows.origin),
     Evidence("grouped before", groups.value, "rows", groups.origin),
-    Evidence("read above", above.value, "rows", above.origin),
-    Evidence("gain", gain, "share", Origin.worst(Seq(rows, groups, above).map(_.origin)))
+    Evidence("read as written", above.value, "rows", above.origin),
+    Evidence(
+      "read when grouped first",
+      after,
+      "rows",
+      Origin.worst(Seq(rows, groups, above).map(_.origin))
+    )
   )
 }
 

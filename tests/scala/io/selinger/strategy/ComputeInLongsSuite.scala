@@ -173,7 +173,7 @@ class ComputeInLongsSuite extends AnyFunSuite with SharedSession {
           val columns = columnsOf(types)
           val computed = tree(columns, random.nextInt(2), random)
           val spark = if (random.nextInt(3) == 0) new Average(computed) else new Sum(computed)
-          if (SumInInt128.accepts(spark, hasGroups = true)) {
+          if (SumInInt128.accepts(spark)) {
             val ours = SumInInt128(
               SumInInt128.declarative(
                 spark.withNewChildren(Seq(ComputeDecimalsInLongs.inLongs(computed)))

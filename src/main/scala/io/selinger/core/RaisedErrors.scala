@@ -33,9 +33,6 @@ object RaisedErrors {
     // A pattern that ends in an escape raises an error.
     case Like(value, Literal(pattern, _), escape) =>
       isSafe(value) && !String.valueOf(pattern).contains(escape)
-    case decimal: MakeDecimal => decimal.nullOnOverflow && isSafe(decimal.child)
-    case average: DecimalDivideWithOverflowCheck =>
-      average.nullOnOverflow && average.children.forall(isSafe)
     case arithmetic: BinaryArithmetic =>
       isSafe(arithmetic) && arithmetic.children.forall(isSafe)
     case _ => false
@@ -187,7 +184,7 @@ object RaisedErrors {
     aggregate.filter.forall(isSafe) && aggregate.aggregateFunction.children.forall(isSafeInput)
 
   /** The same of what an aggregate function takes: Spark computes with decimals as whole numbers. */
-  def isSafeInput(input: Expression): Boolean = input match {
+  private def isSafeInput(input: Expression): Boolean = input match {
     case UnscaledValue(value) => isSafe(value)
     case other => isSafe(other)
   }

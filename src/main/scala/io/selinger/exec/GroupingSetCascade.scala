@@ -11,8 +11,8 @@ import org.apache.spark.sql.types.{IntegerType, StructType}
 import org.apache.spark.unsafe.KVIterator
 
 /**
- * What one task of a [[GroupingSetCascadeExec]] does. Rows that it returns are valid until the next is
- * asked for.
+ * What one task of a [[GroupingSetCascadeExec]] does. Rows that it returns are valid until `hasNext`
+ * or `next` is called.
  *
  * One step takes one row, from the input or from a table that is being emptied, and pushes it through
  * the grouping sets. A set returns at most one row in a step, in a buffer of its own.

@@ -21,8 +21,8 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
  *
  * Memory: one of Spark's aggregation maps for each such set, within the memory of the task. When a map
  * gets no more memory, the row at hand goes on as it is and the map is emptied early. Both are correct at
- * any time, since the final aggregation above merges rows of the same group. So it never sorts, and never
- * fails for lack of memory.
+ * any time, since the final aggregation above merges rows of the same group. So it never sorts. It leaves
+ * no memory to operators above it: a shuffle that keeps rows in memory may fail for that.
  *
  * Distribution: rows stay in their task, and nothing is claimed of them. Ordering: none. No code
  * generation for the whole stage, since one row in may be several rows out of several tables; keys, merges

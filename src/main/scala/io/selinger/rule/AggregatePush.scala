@@ -2,7 +2,7 @@ package io.selinger.rule
 
 import io.selinger.core.RaisedErrors
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Count, Sum}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Count}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.types._
@@ -106,24 +106,9 @@ private[rule] object AggregatePush {
   private def replaced(
       result: NamedExpression,
       values: Map[ExprId, Expression]
-  ): NamedExpression = named(result.transformDown {
-    // Spark's sum of short decimals: whole numbers whose total has room, as in PartialAggregate.
-    case MakeDecimal(Unscaled(function), precision, scale, _) =>
-      MakeDecimal(
-        values.getOrElse(function.resultId, function),
-        precision,
-        scale,
-        nullOnOverflow = true
-      )
+  ): NamedExpression = named(result.transformUp {
     case function: AggregateExpression => values.getOrElse(function.resultId, function)
   })
-
-  private object Unscaled {
-    def unapply(expression: Expression): Option[AggregateExpression] = expression match {
-      case aggregate @ AggregateExpression(Sum(_: UnscaledValue, _), _, _, _, _) => Some(aggregate)
-      case _ => None
-    }
-  }
 
   private def named(expression: Expression): NamedExpression = expression match {
     case result: NamedExpression => result

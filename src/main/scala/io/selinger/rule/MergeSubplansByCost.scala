@@ -78,6 +78,8 @@ final class MergeSubplansByCost(session: SparkSession)
   override protected def rewrite(plan: LogicalPlan): LogicalPlan = plan match {
     // Its subplans are merged when the query around it comes here.
     case _: Subquery => plan
+    // Spark takes their conditions apart once more, to find the rows that are written.
+    case _: RowLevelWrite => plan
     case _ =>
       val found = Subplans.in(plan)
       if (found.map(_.canonicalized).distinct.size < 2) plan
@@ -163,8 +165,8 @@ object MergeSubplansByCost
 
   val CheaperApart: Reason = Reason(
     "CHEAPER_APART",
-    "This aggregation could be computed together with another one, but that would not save enough: " +
-      "the filters together keep many more rows than each alone.",
+    "This aggregation could be computed together with another one, but that would not save enough. " +
+      "The costs of both are compared below.",
     "Set spark.selinger.merge.minGain lower to merge more aggregations."
   )
 
@@ -235,22 +237,9 @@ object MergeSubplansByCost
 
   private val ofSubplan: Seq[Precondition[Aggregate]] = Seq(
     Precondition(RandomValues)(_.deterministic),
-    Precondition(Reason.MayRaise) { subplan =>
-      Functions
-        .of(subplan)
-        .forall { function =>
-          (function.aggregateFunction.children ++ function.filter).forall(RaisedErrors.isSafeInput)
-        } && !mayRaise(subplan.child)
-    }
+    // Together, more rows and columns of the source are read, and all results are computed.
+    Precondition(Reason.MayRaise)(!RaisedErrors.mayRaise(_))
   )
-
-  /** What is evaluated for each row of a scan; the sources themselves are read as before. */
-  private def mayRaise(plan: LogicalPlan): Boolean = plan match {
-    case _: LeafNode => false
-    case _: Project | _: Filter | _: Join =>
-      !plan.expressions.forall(RaisedErrors.isSafe) || plan.children.exists(mayRaise)
-    case other => RaisedErrors.mayRaise(other)
-  }
 
   private def declineAlone(group: SubplanGroup): Unit = {
     val refused = group.refused.getOrElse(Refused(SubplansDiffer, None, None))

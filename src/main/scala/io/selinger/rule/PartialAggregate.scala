@@ -17,10 +17,11 @@ private[rule] final case class PartialAggregate(parts: Seq[Alias], merged: Expre
  * How functions are computed of rows that each stand for several: sums of parts, or, for functions
  * of other columns, values times the number of rows that a row stands for.
  *
- * Types, rounding and overflow stay Spark's. A sum of decimals has ten digits more than its values,
- * which no group has enough rows to exceed; so the sum of such sums is cast back without a check that
- * could raise an error. Sums of long numbers are taken apart only where they wrap around, or have
- * room. Averages end with Spark's own expression, over the sum of sums and the sum of counts.
+ * Types, rounding and overflow stay Spark's: totals are added up as the function itself says, so that
+ * one that exceeds its type is null, or an error, as in Spark. A sum of decimals has ten digits more
+ * than its values; the sum of such sums is cast back, which checks that. Sums of long numbers are taken
+ * apart only where they wrap around. Averages end with Spark's own expression, over the sum of sums
+ * and the sum of counts.
  * Sums of floating-point numbers may differ in their last digits, as they do with the order of rows.
  */
 private[rule] object PartialAggregate {
@@ -115,9 +116,9 @@ private[rule] object PartialAggregate {
 
   /** The total of sums, with the type and the overflow of `sum` itself. */
   private def merged(parts: Expression, sum: Sum, filter: Option[Expression]): Expression = {
-    val total = whole(Sum(parts, wrapping), filter)
+    val total = whole(Sum(parts, sum.evalContext), filter)
     if (total.dataType == sum.dataType) total
-    else Cast(total, sum.dataType, None, EvalMode.LEGACY)
+    else Cast(total, sum.dataType, None, sum.evalContext.evalMode)
   }
 
   /** What Spark's average adds up. */
@@ -129,10 +130,8 @@ private[rule] object PartialAggregate {
 
   /** Spark's own end of an average. */
   private def finished(average: Average, sum: Expression, count: Expression): Expression = {
-    // The sum has room, so the average has.
-    val unchecked = average.copy(evalMode = EvalMode.LEGACY)
-    val buffers = unchecked.aggBufferAttributes.map(_.exprId).zip(Seq(sum, count)).toMap
-    unchecked.evaluateExpression.transform {
+    val buffers = average.aggBufferAttributes.map(_.exprId).zip(Seq(sum, count)).toMap
+    average.evaluateExpression.transform {
       case buffer: Attribute => buffers.getOrElse(buffer.exprId, buffer)
     }
   }

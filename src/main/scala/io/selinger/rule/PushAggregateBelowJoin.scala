@@ -9,6 +9,7 @@ import io.selinger.core.{
   NodeText,
   Origin,
   Outcome,
+  PlanningPass,
   Precondition,
   RaisedErrors,
   Reason,
@@ -33,7 +34,8 @@ import org.apache.spark.sql.classic.SparkSession
  *   5. nothing that would be computed for more rows can
  *      raise errors                                          else ERRORS_DEPEND_ON_PLAN
  *   6. no other part of the query computes the same join
- *      for something else                                    else SHARED_SUBPLAN
+ *      for something else, and no partitions are pruned by
+ *      what a join reads                                     else SHARED_SUBPLAN
  *   7. the rows can be estimated                             else NO_STATISTICS
  *   8. the number of groups is more than assumed             else GROUPS_UNKNOWN
  *   9. it saves enough rows, and a large enough share        else TOO_FEW_ROWS_SAVED
@@ -85,9 +87,12 @@ final class PushAggregateBelowJoin(session: SparkSession)
     case _ =>
       val query = new WholeQuery(plan)
       plan.transformDownWithSubqueries {
-        case Pushable(aggregate, paths) => decide(aggregate, paths, query)
+        case Pushable(aggregate, paths) if !isLate => decide(aggregate, paths, query)
       }
   }
+
+  private def isLate: Boolean =
+    PlanningPass.current.usedMs > SelingerConf.switches.budgetMs.toDouble
 
   private def decide(
       aggregate: Aggregate,

@@ -93,7 +93,8 @@ private[rule] object Subplans {
   private def row(aggregate: Aggregate, by: Replacement): LogicalPlan =
     Project(
       aggregate.output.zipWithIndex.map { case (column, i) =>
-        Alias(by.value(i), column.name)(
+        val value = if (column.nullable) by.value(i) else KnownNotNull(by.value(i))
+        Alias(value, column.name)(
           exprId = column.exprId,
           qualifier = column.qualifier,
           explicitMetadata = Some(column.metadata)

@@ -1,5 +1,6 @@
 package io.selinger.rule
 
+import org.apache.spark.sql.catalyst.expressions.DynamicPruning
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, LogicalPlan}
 
 /** What a rule must know of the rest of a query before it changes a part. */
@@ -17,8 +18,12 @@ private[rule] final class WholeQuery(plan: LogicalPlan) {
     )
   }
 
-  /** Whether joins that a push would change are computed for another aggregate, too. */
-  def isShared(push: AggregatePush): Boolean = {
+  /** Spark prunes partitions by the rows of a join's side only while both are the same plan. */
+  private lazy val prunesPartitions: Boolean =
+    plan.exists(_.expressions.exists(_.exists(_.isInstanceOf[DynamicPruning])))
+
+  /** Whether what a push would change is computed for something else, too. */
+  def isShared(push: AggregatePush): Boolean = prunesPartitions || {
     val joins = push.path.joins ++ push.path.input.collectFirst { case join: Join => join }
     lazy val uses = times(push.aggregate)
     joins.exists(times(_) > uses)

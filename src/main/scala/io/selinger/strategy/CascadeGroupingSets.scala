@@ -20,6 +20,7 @@ import io.selinger.cost.Cluster
 import io.selinger.exec.GroupingSetCascadeExec
 import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.relations.QueryStages
+import org.apache.spark.SparkEnv
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -27,6 +28,7 @@ import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.aggregate.{AggUtils, HashAggregateExec}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.selinger.FloatingKeys
 import org.apache.spark.sql.types._
 
@@ -43,10 +45,11 @@ import org.apache.spark.sql.types._
  *   6. partial results of all aggregates can be merged in
  *      any order                                            else AGGREGATE_NOT_MERGEABLE
  *   7. no sum can exceed its type on the way                else SUM_MAY_OVERFLOW
+ *   8. the shuffle above needs no memory of the task        else SHUFFLE_NEEDS_MEMORY
  * and then, needing more than the aggregation itself,
- *   8. Spark aggregates by hash tables, in two steps        else NO_HASH_AGGREGATE
- *   9. rows and groups can be estimated                     else NO_STATISTICS
- *  10. the cascade reads enough fewer rows                  else CASCADE_SAVES_LITTLE
+ *   9. Spark aggregates by hash tables, in two steps        else NO_HASH_AGGREGATE
+ *  10. rows and groups can be estimated                     else NO_STATISTICS
+ *  11. the cascade reads enough fewer rows                  else CASCADE_SAVES_LITTLE
  *
  * {{{
  *   SELECT a, b, sum(v) FROM t GROUP BY ROLLUP (a, b)
@@ -121,7 +124,7 @@ final class CascadeGroupingSets(session: SparkSession)
 
   /** The two steps of Spark's aggregation: the first by all keys below the cascade, the last above. */
   private def aggregated(sets: GroupingSetAggregate): Option[Steps] =
-    sets.functions.map(ComputeDecimalsInLongs.ofGroups).flatMap { functions =>
+    sets.functions.map(ComputeDecimalsInLongs.withSums(_)).flatMap { functions =>
       val keys = sets.keys.map(normalized)
       def planned(grouping: Seq[NamedExpression], results: Seq[NamedExpression]) =
         AggUtils.planAggregateWithoutDistinct(grouping, functions, results, planLater(sets.source))
@@ -228,15 +231,22 @@ object CascadeGroupingSets
   )
   val NotMergeable: Reason = Reason(
     "AGGREGATE_NOT_MERGEABLE",
-    "The result of an aggregate here depends on the order in which partial results are merged. " +
-      "Merged are count, sum, avg, min and max of other types than float and double, bit_and, " +
-      "bit_or and bit_xor.",
+    "An aggregate here cannot be merged from partial results: they would have to come in a certain " +
+      "order, or it reads a grouping column. These can be merged: count, sum, avg, bit_and, bit_or, " +
+      "bit_xor, and min and max of types other than float and double.",
     "Nothing to do."
   )
   val SumMayOverflow: Reason = Reason(
     "SUM_MAY_OVERFLOW",
-    "A sum here can exceed its type, and whether it does depends on the order of its rows.",
+    "A sum or average here can exceed its type, and whether it does depends on the order of its rows.",
     "Sum values of a smaller type, such as int instead of bigint, if they fit."
+  )
+  val ShuffleNeedsMemory: Reason = Reason(
+    "SHUFFLE_NEEDS_MEMORY",
+    "A shuffle of this many partitions sorts its rows in memory, which the hash tables of grouping " +
+      "sets could take from it.",
+    "Set spark.sql.shuffle.partitions to at most spark.shuffle.sort.bypassMergeThreshold (200 by " +
+      "default)."
   )
   val NoHashAggregate: Reason = Reason(
     "NO_HASH_AGGREGATE",
@@ -259,6 +269,7 @@ object CascadeGroupingSets
     DistinctAggregate,
     NotMergeable,
     SumMayOverflow,
+    ShuffleNeedsMemory,
     NoHashAggregate,
     Reason.NoStatistics,
     SavesLittle,
@@ -279,8 +290,15 @@ object CascadeGroupingSets
     Precondition(NotMergeable)(_.functions.exists(_.forall(isMergeable))),
     Precondition(SumMayOverflow)(_.functions.exists(_.forall(sum =>
       hasRoom(sum.aggregateFunction)
-    )))
+    ))),
+    Precondition(ShuffleNeedsMemory)(_ => shuffleNeedsNoMemory)
   )
+
+  /** Up to this many partitions each has a file of its own, and rows are not kept. */
+  private def shuffleNeedsNoMemory: Boolean =
+    Option(SparkEnv.get).forall { env =>
+      SQLConf.get.numShufflePartitions <= env.conf.getInt("spark.shuffle.sort.bypassMergeThreshold", 200)
+    }
 
   private def isMergeable(aggregate: AggregateExpression): Boolean =
     aggregate.deterministic && (aggregate.aggregateFunction match {
@@ -353,6 +371,7 @@ object CascadeGroupingSets
   private def settingOf(reason: Reason): Option[String] = reason match {
     case TooManySets => Some(SelingerConf.CASCADE_MAX_SETS.key)
     case SavesLittle | ReadsFewerRows => Some(SelingerConf.CASCADE_MIN_GAIN.key)
+    case ShuffleNeedsMemory => Some(SQLConf.SHUFFLE_PARTITIONS.key)
     case Reason.NoStatistics =>
       val footers = ReadFooterStatistics
       Option.unless(SelingerConf.switches.enabled(footers))(footers.switch)

@@ -17,7 +17,10 @@ import io.selinger.core.{
 import io.selinger.exec.PlanAggregatePerTask
 import io.selinger.exec.decimals.{ComputeInLongs, Formula, SumInInt128}
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.expressions.aggregate.{
+  AggregateExpression,
+  AggregateFunction
+}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution._
@@ -31,7 +34,7 @@ import org.apache.spark.sql.types.DecimalType
  * bytes, which it turns into an object and back for each row.
  *
  * Fires on sums and averages when
- *   1. there are groups, or the sum cannot have more than 38 digits    else DECIMAL_SUM_TOO_WIDE
+ *   1. their values have at most 28 digits          else DECIMAL_SUM_TOO_WIDE
  * and on arithmetic in projections, filters, aggregates and windows whose inputs raise no errors.
  *
  * {{{
@@ -46,16 +49,15 @@ import org.apache.spark.sql.types.DecimalType
  * input makes all of the arithmetic null in Spark as well, unless an error comes first: where there can be
  * errors, Spark's code computes rows with nulls. All inputs are evaluated first, so
  * arithmetic over an input that can raise an error, or that is random, is left alone (RaisedErrors). A sum
- * of 128 bits is exact. Spark's makes a sum null, or an error, once it has more digits than its type;
- * so does this one.
- * Not done: remainders, casts without arithmetic, comparisons; decimals inside streams, whose stored
- * state must keep its form; tree-shaped conditions (CASE, COALESCE) are computed by Spark around
- * arithmetic that is computed in longs.
+ * of 128 bits is exact, and of values of at most 28 digits it is never too long. A sum whose filter
+ * may hide an error is left alone, since generated code may compute its value first.
+ * Not done: remainders, casts without arithmetic, comparisons; sums inside streams, whose stored state
+ * must keep its form. CASE and COALESCE stay Spark's; arithmetic inside them is computed in longs.
  * Cost: planning O(n) in the expressions. May lose on rows whose values do not fit longs, which are
  * tried first: some nanoseconds against a BigDecimal.
  * Runs as a planner strategy for sums, whose buffers must be the same in all phases of an aggregation,
  * and before columnar transitions for arithmetic, when plans are otherwise complete. A second run finds no
- * arithmetic of decimals any more, and makes the same of the same logical plan.
+ * arithmetic of decimals any more, and gives the same plan for the same logical plan.
  * Conf: spark.selinger.computeDecimalsInLongs.enabled.  References: Spark's DecimalAggregates does this
  * for sums of at most 8 digits; DuckDB and Velox compute decimals in 64 and 128 bits.
  */
@@ -75,8 +77,8 @@ object ComputeDecimalsInLongs
 
   val DecimalSumTooWide: Reason = Reason(
     "DECIMAL_SUM_TOO_WIDE",
-    "A sum without groups over values of more than 28 digits is left to Spark, which lets it exceed " +
-      "38 digits on the way.",
+    "The values that are summed up have a type of more than 28 digits, so the sum could have more " +
+      "than 38 digits. It is left to Spark.",
     "Cast the values to a decimal of at most 28 digits, if they fit."
   )
 
@@ -118,7 +120,7 @@ object ComputeDecimalsInLongs
         val inputs = inputsOf(expression).distinct
         val tree = bound(expression, inputs)
         Option.when(
-          hasOperations(expression) && inputs.size <= MaxInputs &&
+          hasOperations(expression) && isSmall(expression, inputs) &&
             inputs.forall(input => input.deterministic && RaisedErrors.isSafe(input)) &&
             Formula.of(tree).isDefined
         )(ComputeInLongs(inputs.map(inLongs), tree, raises = !RaisedErrors.isSafe(expression)))
@@ -126,8 +128,11 @@ object ComputeDecimalsInLongs
     }
   }
 
-  /** Methods of Java have at most 255 parameters. */
-  private val MaxInputs = 60
+  /** Methods of Java have at most 255 parameters, and Java compiles long ones badly. */
+  private def isSmall(expression: Expression, inputs: Seq[Expression]): Boolean =
+    inputs.size <= 60 && expression.collect { case operation: BinaryArithmetic =>
+      operation
+    }.size <= 60
 
   private def hasOperations(expression: Expression): Boolean = expression match {
     case Operation(_) => expression.exists(_.isInstanceOf[BinaryArithmetic])
@@ -144,28 +149,36 @@ object ComputeDecimalsInLongs
     expression match {
       case Operation(operands) => expression.withNewChildren(operands.map(bound(_, inputs)))
       case literal: Literal => literal
-      case input => BoundReference(inputs.indexOf(input), input.dataType, input.nullable)
+      // What may be null is asked of the inputs.
+      case input => BoundReference(inputs.indexOf(input), input.dataType, nullable = true)
     }
 
   private def isDecimal(expression: Expression): Boolean =
     expression.dataType.isInstanceOf[DecimalType]
 
   /** The same expression with its sums and averages of decimals in 128 bits. */
-  private[strategy] def withSums(expression: Expression, hasGroups: Boolean): Expression =
+  private[strategy] def withSums(expression: Expression): Expression =
     expression.transformUp {
-      case aggregate @ AggregateExpression(function, _, _, _, _)
-          if SumInInt128.accepts(function, hasGroups) =>
+      case aggregate @ Accepted(function) =>
         val computed = function.withNewChildren(function.children.map(inLongs))
         aggregate.copy(aggregateFunction = SumInInt128(SumInInt128.declarative(computed)))
     }
 
-  /** The functions of a grouped aggregation that another strategy plans, if this rule may act. */
-  private[strategy] def ofGroups(functions: Seq[AggregateExpression]): Seq[AggregateExpression] = {
+  private[strategy] object Accepted {
+    def unapply(aggregate: AggregateExpression): Option[AggregateFunction] =
+      Some(aggregate.aggregateFunction).filter { function =>
+        SumInInt128.accepts(function) &&
+        (aggregate.filter.isEmpty || function.children.forall(RaisedErrors.isSafe))
+      }
+  }
+
+  /** The functions of an aggregation that another strategy plans, if this rule may act. */
+  private[strategy] def withSums(functions: Seq[AggregateExpression]): Seq[AggregateExpression] = {
     val switches = SelingerConf.switches
     if (switches.mode != Mode.On || !switches.enabled(this)) functions
     else
-      functions.map(withSums(_, hasGroups = true)).collect { case known: AggregateExpression =>
-        known
+      functions.map(function => withSums(function: Expression)).collect {
+        case known: AggregateExpression => known
       }
   }
 
@@ -192,19 +205,18 @@ final class SumDecimals(session: SparkSession)
     // The state of a stream must keep its form.
     case aggregate: Aggregate =>
       !aggregate.isStreaming &&
-      functions(aggregate).exists(SumInInt128.accepts(_, hasGroups = true))
+      functions(aggregate).exists(made => SumInInt128.isOfDecimals(made.aggregateFunction))
     case _ => false
   }
 
   override protected def choose(plan: LogicalPlan, mode: Mode): Seq[SparkPlan] = plan match {
     case aggregate: Aggregate =>
-      val hasGroups = aggregate.groupingExpressions.nonEmpty
-      if (!functions(aggregate).exists(SumInInt128.accepts(_, hasGroups))) {
+      if (!functions(aggregate).exists(Accepted.unapply(_).isDefined)) {
         Decision.record(aggregate, decision(aggregate, Outcome.Declined, DecimalSumTooWide))
         Nil
       } else {
         Decision.record(aggregate, decision(aggregate, outcome(mode), DecimalsInLongs))
-        planned(aggregate.mapExpressions(withSums(_, hasGroups)))
+        planned(aggregate.mapExpressions(withSums(_: Expression)))
       }
     case _ => Nil
   }
@@ -215,10 +227,8 @@ final class SumDecimals(session: SparkSession)
       case perTask => perTask
     }
 
-  private def functions(aggregate: Aggregate): Seq[Expression] =
-    aggregate.aggregateExpressions.flatMap(_.collect {
-      case AggregateExpression(function, _, _, _, _) => function
-    })
+  private def functions(aggregate: Aggregate): Seq[AggregateExpression] =
+    aggregate.aggregateExpressions.flatMap(_.collect { case made: AggregateExpression => made })
 }
 
 /** Puts arithmetic in longs into the operators that compute, and sums of windows into 128 bits. */
@@ -231,7 +241,7 @@ final class ComputeDecimals
       changed(operator, mode)(operator.mapExpressions(inLongs))
     case window: WindowExec =>
       changed(window, mode)(window.mapExpressions { expression =>
-        inLongs(withSums(expression, hasGroups = false))
+        inLongs(withSums(expression: Expression))
       })
   }
 

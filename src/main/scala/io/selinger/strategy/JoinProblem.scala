@@ -203,7 +203,9 @@ private[strategy] object JoinProblem {
 
   /** Rows that an aggregate returns by the join's keys are partitioned by them already. */
   private def groupedBy(plan: LogicalPlan, keys: Seq[Expression]): Boolean = plan match {
-    case aggregate: Aggregate if aggregate.groupingExpressions.nonEmpty =>
+    // With a hint it may group in each task by itself.
+    case aggregate: Aggregate
+        if aggregate.groupingExpressions.nonEmpty && aggregate.hint.isEmpty =>
       aggregate.groupingExpressions.size == keys.size &&
       keys.forall(key => aggregate.groupingExpressions.exists(_.semanticEquals(key)))
     case Filter(_, child) => groupedBy(child, keys)

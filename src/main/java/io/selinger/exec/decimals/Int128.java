@@ -16,9 +16,6 @@ public final class Int128 implements Serializable {
   public static final long DOES_NOT_FIT = Long.MIN_VALUE;
 
   private static final long LARGEST_COMPACT = 999_999_999_999_999_999L;
-  private static final BigInteger LIMIT = BigInteger.TEN.pow(38);
-  private static final long LIMIT_HIGH = LIMIT.shiftRight(64).longValue();
-  private static final long LIMIT_LOW = LIMIT.longValue();
 
   private long high;
   private long low;
@@ -54,24 +51,6 @@ public final class Int128 implements Serializable {
     long sum = low + otherLow;
     long carry = ((low & otherLow) | ((low | otherLow) & ~sum)) >>> 63;
     return high + otherHigh + carry;
-  }
-
-  /**
-   * Whether the sum of two integers below 10^38 is not below 10^38 itself, either in two's complement
-   * or by its size.
-   *
-   * @param sumHigh what {@link #addHigh} returned for them
-   */
-  public static boolean exceeds(long high, long otherHigh, long sumHigh, long sumLow) {
-    boolean wrapped = ((high ^ sumHigh) & (otherHigh ^ sumHigh)) < 0;
-    return wrapped || isTooLarge(sumHigh, sumLow);
-  }
-
-  private static boolean isTooLarge(long high, long low) {
-    long absoluteLow = high < 0 ? -low : low;
-    long absoluteHigh = high < 0 ? ~high + (low == 0 ? 1 : 0) : high;
-    return absoluteHigh > LIMIT_HIGH
-        || (absoluteHigh == LIMIT_HIGH && Long.compareUnsigned(absoluteLow, LIMIT_LOW) >= 0);
   }
 
   /** The decimal of this unscaled value, or null if it has more digits than `precision`. */

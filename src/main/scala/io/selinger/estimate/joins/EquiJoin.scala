@@ -4,7 +4,7 @@ import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression, ExpressionSet}
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, LogicalPlan}
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
 /**
@@ -53,7 +53,13 @@ object EquiJoin {
     val written = if (QueryStages.begun(plan)) {
       plan.transform { case stage: LogicalQueryStage => stage.logicalPlan }
     } else plan
-    written.distinctKeys
+    // An aggregate with a hint may group in each task by itself: Spark does not know that.
+    if (written.exists(isHinted)) Set.empty else written.distinctKeys
+  }
+
+  private def isHinted(plan: LogicalPlan): Boolean = plan match {
+    case aggregate: Aggregate => aggregate.hint.nonEmpty
+    case _ => false
   }
 
   /** Whether no two rows have the same values of `columns`, given sets of which that is known. */

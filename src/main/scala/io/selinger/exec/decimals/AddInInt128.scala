@@ -36,37 +36,32 @@ final case class AddLow(low: Expression, value: Expression) extends BinaryExpres
   ): AddLow = copy(low = newLeft, value = newRight)
 }
 
-/**
- * The upper half of a sum of 128 bits after one more value; nulls are passed over. With `checks`, it
- * is null once the sum has more than 38 digits, and stays so.
- */
-final case class AddHigh(high: Expression, low: Expression, value: Expression, checks: Boolean)
+/** The upper half of a sum of 128 bits after one more value; nulls are passed over. */
+final case class AddHigh(high: Expression, low: Expression, value: Expression)
     extends TernaryExpression {
   override def first: Expression = high
   override def second: Expression = low
   override def third: Expression = value
   override def dataType: DataType = LongType
-  override def nullable: Boolean = checks
+  override def nullable: Boolean = false
 
   override def eval(row: InternalRow): Any =
     (high.eval(row), low.eval(row), value.eval(row)) match {
-      case (sumHigh: Long, sumLow: Long, added: Int128) =>
-        val result = Int128.addHigh(sumHigh, sumLow, added.high, added.low)
-        if (checks && Int128.exceeds(sumHigh, added.high, result, sumLow + added.low)) null
-        else result
-      case (sumHigh, _, _) => sumHigh
+      case (h: Long, l: Long, added: Int128) => Int128.addHigh(h, l, added.high, added.low)
+      case (h, _, _) => h
     }
 
   override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
     val (h, l, added) = (high.genCode(ctx), low.genCode(ctx), value.genCode(ctx))
-    AddHigh.code(
-      ev,
-      code"${h.code}\n${l.code}\n${added.code}",
-      h,
-      s"!${added.isNull}",
-      (h.value.toString, l.value.toString),
-      (s"${added.value}.high()", s"${added.value}.low()"),
-      checks
+    val sum = s"${LongCode.int128}.addHigh(${h.value}, ${l.value}, " +
+      s"${added.value}.high(), ${added.value}.low())"
+    ev.copy(
+      code = code"""
+      ${h.code}
+      ${l.code}
+      ${added.code}
+      final long ${ev.value} = ${added.isNull} ? ${h.value} : $sum;""",
+      isNull = FalseLiteral
     )
   }
 
@@ -77,78 +72,30 @@ final case class AddHigh(high: Expression, low: Expression, value: Expression, c
   ): AddHigh = copy(high = newFirst, low = newSecond, value = newThird)
 }
 
-object AddHigh {
-
-  /** Code that adds where `adds` holds and the sum is not null already. */
-  private[decimals] def code(
-      ev: ExprCode,
-      inputs: Block,
-      high: ExprCode,
-      adds: String,
-      sum: (String, String),
-      added: (String, String),
-      checks: Boolean
-  ): ExprCode = {
-    val int128 = LongCode.int128
-    val (addedHigh, addedLow) = added
-    val addition = s"$int128.addHigh(${sum._1}, ${sum._2}, $addedHigh, $addedLow)"
-    if (!checks) {
-      ev.copy(
-        code = code"""
-          $inputs
-          final long ${ev.value} = $adds ? $addition : ${sum._1};""",
-        isNull = FalseLiteral
-      )
-    } else {
-      val low = s"${sum._2} + $addedLow"
-      ev.copy(code = code"""
-        $inputs
-        boolean ${ev.isNull} = ${high.isNull};
-        long ${ev.value} = ${sum._1};
-        if (!${ev.isNull} && $adds) {
-          ${ev.value} = $addition;
-          ${ev.isNull} = $int128.exceeds(${sum._1}, $addedHigh, ${ev.value}, $low);
-        }""")
-    }
-  }
-}
-
-/** The upper half of the sum of two sums of 128 bits; `checks` as in [[AddHigh]]. */
+/** The upper half of the sum of two sums of 128 bits. */
 final case class MergeHigh(
     high: Expression,
     low: Expression,
     otherHigh: Expression,
-    otherLow: Expression,
-    checks: Boolean
+    otherLow: Expression
 ) extends QuaternaryExpression {
   override def first: Expression = high
   override def second: Expression = low
   override def third: Expression = otherHigh
   override def fourth: Expression = otherLow
   override def dataType: DataType = LongType
-  override def nullable: Boolean = checks
+  override def nullable: Boolean = false
 
-  override def eval(row: InternalRow): Any = children.map(_.eval(row)) match {
-    case Seq(h: Long, l: Long, oh: Long, ol: Long) =>
-      val result = Int128.addHigh(h, l, oh, ol)
-      if (checks && Int128.exceeds(h, oh, result, l + ol)) null else result
-    case _ => null
-  }
+  override protected def nullSafeEval(h: Any, l: Any, otherH: Any, otherL: Any): Any =
+    (h, l, otherH, otherL) match {
+      case (a: Long, b: Long, c: Long, d: Long) => Int128.addHigh(a, b, c, d)
+      case other => throw new IllegalStateException(s"not four longs: $other")
+    }
 
-  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
-    val (h, l) = (high.genCode(ctx), low.genCode(ctx))
-    val (oh, ol) = (otherHigh.genCode(ctx), otherLow.genCode(ctx))
-    val other = h.copy(isNull = JavaCode.isNullExpression(s"(${h.isNull} || ${oh.isNull})"))
-    AddHigh.code(
-      ev,
-      code"${h.code}\n${l.code}\n${oh.code}\n${ol.code}",
-      other,
-      "true",
-      (h.value.toString, l.value.toString),
-      (oh.value.toString, ol.value.toString),
-      checks
+  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode =
+    defineCodeGen(ctx, ev, (h, l, otherH, otherL) =>
+      s"${LongCode.int128}.addHigh($h, $l, $otherH, $otherL)"
     )
-  }
 
   override protected def withNewChildrenInternal(
       newFirst: Expression,

@@ -24,7 +24,7 @@ final case class ComputeInLongs(inputs: Seq[Expression], tree: Expression, raise
 
   override def children: Seq[Expression] = inputs
   override def dataType: DataType = tree.dataType
-  override def nullable: Boolean = tree.nullable || inputs.exists(_.nullable)
+  override def nullable: Boolean = unbound.nullable
   override def sql: String = unbound.sql
   override def toString: String = unbound.toString
 
@@ -33,9 +33,11 @@ final case class ComputeInLongs(inputs: Seq[Expression], tree: Expression, raise
     .getOrElse(throw new IllegalStateException(s"no arithmetic that fits longs: $tree"))
 
   /** The arithmetic as it was before. */
-  private def unbound: Expression = tree.transform { case input: BoundReference =>
-    inputs(input.ordinal)
-  }
+  private def unbound: Expression = over(inputs(_))
+
+  /** The arithmetic over other inputs. Upwards, since these may have numbers of their own. */
+  private def over(input: Int => Expression): Expression =
+    tree.transformUp { case bound: BoundReference => input(bound.ordinal) }
 
   override def eval(row: InternalRow): Any =
     tree.eval(new GenericInternalRow(inputs.map(_.eval(row)).toArray[Any]))
@@ -100,9 +102,8 @@ final case class ComputeInLongs(inputs: Seq[Expression], tree: Expression, raise
         JavaCode.variable(ctx.freshName("input"), CodeGenerator.javaClass(input.dataType))
       )
     )
-    val parameterized = tree.transform { case input: BoundReference =>
-      EvaluatedInput(parameters(input.ordinal), input.dataType, input.nullable)
-    }
+    val parameterized =
+      over(i => EvaluatedInput(parameters(i), inputs(i).dataType, inputs(i).nullable))
     // Else long code would be moved to functions that know the row but not these parameters.
     val row = ctx.INPUT_ROW
     ctx.INPUT_ROW = null

@@ -139,7 +139,7 @@ object Formula {
   }
 
   /**
-   * Spark rounds a quotient to 39 digits first. With at most 18 digits after the point no quotient of
+   * Spark rounds a quotient to 39 digits after the point first. With at most 18 digits after the point no quotient of
    * longs is near enough to a half for that to change the second rounding.
    */
   private def quotient(left: Formula, right: Formula, scale: Int): Option[Formula] = {

@@ -21,16 +21,13 @@ final case class SumInInt128(function: DeclarativeAggregate) extends Declarative
     case other => throw new IllegalArgumentException(s"not a sum of decimals: ${other.sql}")
   }
 
-  /** No number of rows makes a sum of values of 28 digits longer than 38. */
-  private val checks = !SumInInt128.neverOverflows(child.dataType)
-
   override def children: Seq[Expression] = Seq(child)
   override def nullable: Boolean = function.nullable
   override def dataType: DataType = function.dataType
   override def prettyName: String = function.prettyName
   override def stringArgs: Iterator[Any] = Iterator(child)
 
-  private lazy val high = AttributeReference("high", LongType, nullable = checks)()
+  private lazy val high = AttributeReference("high", LongType, nullable = false)()
   private lazy val low = AttributeReference("low", LongType, nullable = false)()
 
   /** What Spark keeps beside the sum. */
@@ -47,7 +44,7 @@ final case class SumInInt128(function: DeclarativeAggregate) extends Declarative
     val besides = function.updateExpressions.tail.map(_.transformUp {
       case same if same.fastEquals(child) => value
     })
-    Seq(AddHigh(high, low, value, checks), AddLow(low, value)) ++ besides
+    Seq(AddHigh(high, low, value), AddLow(low, value)) ++ besides
   }
 
   override lazy val mergeExpressions: Seq[Expression] = {
@@ -59,7 +56,7 @@ final case class SumInInt128(function: DeclarativeAggregate) extends Declarative
     val besides = function.mergeExpressions.tail.map(_.transform {
       case attribute: AttributeReference => otherOf.getOrElse(attribute.exprId, attribute)
     })
-    Seq(MergeHigh(high, low, high.right, low.right, checks), MergeLow(low, low.right)) ++ besides
+    Seq(MergeHigh(high, low, high.right, low.right), MergeLow(low, low.right)) ++ besides
   }
 
   override lazy val evaluateExpression: Expression = {
@@ -78,20 +75,22 @@ final case class SumInInt128(function: DeclarativeAggregate) extends Declarative
 
 object SumInInt128 {
 
-  private def neverOverflows(dataType: DataType): Boolean = dataType match {
-    case decimal: DecimalType => decimal.precision + 10 <= DecimalType.MAX_PRECISION
+  /** Whether it is a sum or average of decimals, which Spark keeps as a decimal. */
+  def isOfDecimals(function: Expression): Boolean = function match {
+    case sum: Sum => isDecimal(sum.child)
+    case average: Average => isDecimal(average.child)
     case _ => false
   }
 
   /**
-   * Whether Spark's buffer of this function begins with a decimal that 128 bits can stand for. Without
-   * groups Spark lets a sum grow beyond its type until the end of a task.
+   * Whether 128 bits hold the sum: of values of at most 28 digits, which no group has enough rows to
+   * exceed. Where a sum may have more than 38 digits, operators of Spark differ in when they notice.
    */
-  def accepts(function: Any, hasGroups: Boolean): Boolean = function match {
-    case sum: Sum => isDecimal(sum.child) && (hasGroups || neverOverflows(sum.child.dataType))
-    case average: Average => isDecimal(average.child) && neverOverflows(average.child.dataType)
-    case _ => false
-  }
+  def accepts(function: Expression): Boolean =
+    isOfDecimals(function) && (function.children.head.dataType match {
+      case decimal: DecimalType => decimal.precision + 10 <= DecimalType.MAX_PRECISION
+      case _ => false
+    })
 
   def declarative(function: Expression): DeclarativeAggregate = function match {
     case declarative: DeclarativeAggregate => declarative

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types._
 
 /**
  * The unscaled value of a decimal as an [[Int128]], for expressions of generated code only: it is never
- * a column. One object serves all rows, so its value holds until the next row.
+ * a column. Each piece of generated code has an object of its own, which serves all rows.
  */
 final case class ToInt128(child: Expression) extends UnaryExpression {
   private def digits: (Int, Int) = ComputeInLongs.digits(child.dataType)

@@ -34,7 +34,7 @@ private[ordering] final class Partitionings(graph: JoinGraph) {
   /** What a relation brings along: the rows of an aggregation are partitioned by its groups. */
   def ofRelation(relation: LogicalPlan): Seq[Partitioning] = relation match {
     // Of what is partitioned by some of its groups already, Spark makes no other partitions.
-    case aggregate: Aggregate if !isPartitioned(aggregate) =>
+    case aggregate: Aggregate if aggregate.hint.isEmpty && !isPartitioned(aggregate) =>
       val groups = aggregate.groupingExpressions
       val returned = aggregate.outputSet
       if (groups.nonEmpty && groups.forall(_.references.subsetOf(returned))) {

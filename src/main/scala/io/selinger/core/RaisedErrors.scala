@@ -184,7 +184,7 @@ object RaisedErrors {
     aggregate.filter.forall(isSafe) && aggregate.aggregateFunction.children.forall(isSafeInput)
 
   /** The same of what an aggregate function takes: Spark computes with decimals as whole numbers. */
-  private def isSafeInput(input: Expression): Boolean = input match {
+  def isSafeInput(input: Expression): Boolean = input match {
     case UnscaledValue(value) => isSafe(value)
     case other => isSafe(other)
   }

@@ -238,7 +238,13 @@ object MergeSubplansByCost
   private val ofSubplan: Seq[Precondition[Aggregate]] = Seq(
     Precondition(RandomValues)(_.deterministic),
     // Together, more rows and columns of the source are read, and all results are computed.
-    Precondition(Reason.MayRaise)(!RaisedErrors.mayRaise(_))
+    Precondition(Reason.MayRaise) { subplan =>
+      Functions
+        .of(subplan)
+        .forall { function =>
+          (function.aggregateFunction.children ++ function.filter).forall(RaisedErrors.isSafeInput)
+        } && !RaisedErrors.mayRaise(subplan.child) && !RaisedErrors.computesUnsafeColumns(subplan)
+    }
   )
 
   private def declineAlone(group: SubplanGroup): Unit = {

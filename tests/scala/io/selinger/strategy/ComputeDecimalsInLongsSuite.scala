@@ -149,7 +149,8 @@ class ComputeDecimalsInLongsSuite extends AnyFunSuite with SharedSession {
 
   test("arithmetic over computed inputs is shown as it was written, in generated code too") {
     val df = spark.sql(s"SELECT coalesce(m, n) * n AS x FROM $facts")
-    val plan = Plans.physical(df).find(_.expressions.exists(_.exists(_.isInstanceOf[ComputeInLongs])))
+    val plan =
+      Plans.physical(df).find(_.expressions.exists(_.exists(_.isInstanceOf[ComputeInLongs])))
     val bound = plan.toSeq.flatMap { operator =>
       operator.expressions.map(BindReferences.bindReference(_, operator.children.head.output))
     }

@@ -297,7 +297,10 @@ object CascadeGroupingSets
   /** Up to this many partitions each has a file of its own, and rows are not kept. */
   private def shuffleNeedsNoMemory: Boolean =
     Option(SparkEnv.get).forall { env =>
-      SQLConf.get.numShufflePartitions <= env.conf.getInt("spark.shuffle.sort.bypassMergeThreshold", 200)
+      SQLConf.get.numShufflePartitions <= env.conf.getInt(
+        "spark.shuffle.sort.bypassMergeThreshold",
+        200
+      )
     }
 
   private def isMergeable(aggregate: AggregateExpression): Boolean =

@@ -17,10 +17,7 @@ import io.selinger.core.{
 import io.selinger.exec.PlanAggregatePerTask
 import io.selinger.exec.decimals.{ComputeInLongs, Formula, SumInInt128}
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.{
-  AggregateExpression,
-  AggregateFunction
-}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution._

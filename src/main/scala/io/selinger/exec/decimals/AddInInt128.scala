@@ -93,8 +93,11 @@ final case class MergeHigh(
     }
 
   override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode =
-    defineCodeGen(ctx, ev, (h, l, otherH, otherL) =>
-      s"${LongCode.int128}.addHigh($h, $l, $otherH, $otherL)"
+    defineCodeGen(
+      ctx,
+      ev,
+      (h, l, otherH, otherL) =>
+        s"${LongCode.int128}.addHigh($h, $l, $otherH, $otherL)"
     )
 
   override protected def withNewChildrenInternal(

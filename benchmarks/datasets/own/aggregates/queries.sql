@@ -61,3 +61,21 @@ FROM facts GROUP BY channel, year
 SELECT count(*), sum(price), max(id) FROM (
   SELECT id, price, row_number() OVER (PARTITION BY k3 ORDER BY price DESC, id) AS place FROM facts) t
 WHERE place <= 3
+
+-- q18: lists of 10^4 numbers for 10^3 keys
+SELECT count(*), count_if(array_contains(l, 7)) FROM (SELECT k3, array_agg(quantity) AS l FROM facts GROUP BY k3) t
+
+-- q19: lists of a hundred numbers for 10^5 keys
+SELECT count(*), count_if(array_contains(l, 7)) FROM (SELECT k5, array_agg(quantity) AS l FROM facts GROUP BY k5) t
+
+-- q20: lists of one number for 10^7 keys
+SELECT count(*), count_if(array_contains(l, 7)) FROM (SELECT id, array_agg(quantity) AS l FROM facts GROUP BY id) t
+
+-- q21: the median of 10^3 keys
+SELECT count(*), sum(m) FROM (SELECT k3, median(quantity) AS m FROM facts GROUP BY k3) t
+
+-- q22: the median of 10^5 keys
+SELECT count(*), sum(m) FROM (SELECT k5, median(quantity) AS m FROM facts GROUP BY k5) t
+
+-- q23: the name of the last row of 10^5 keys
+SELECT count(*), max(s) FROM (SELECT k5, max_by(s7, id) AS s FROM facts GROUP BY k5) t

@@ -12,6 +12,7 @@ import io.selinger.strategy.{
   AwaitBuildSide,
   CascadeGroupingSets,
   ComputeDecimalsInLongs,
+  SelectAggregateOperator,
   SelectJoinOperator
 }
 
@@ -47,6 +48,8 @@ object Registry {
       AwaitBuildSide,
       CascadeGroupingSets,
       ComputeDecimalsInLongs,
+      // Aggregations that the two before have planned ask it themselves.
+      SelectAggregateOperator,
       // Its sizes are those of the order found.
       ShareEstimates
     )

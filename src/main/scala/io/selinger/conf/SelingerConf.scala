@@ -355,6 +355,21 @@ object SelingerConf {
     "count"
   )
 
+  val PARTIAL_STOP_RATIO: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("aggregate.partialStopRatio"),
+      0.8,
+      "Groups for each row, above which a task stops to group rows before the shuffle: it would " +
+        "hardly make them fewer. Looked at again after each million rows. Only where Selinger groups " +
+        "in a hash table of its own. 1: never stop."
+    )(
+      value => value > 0.0 && value <= 1.0,
+      "must be greater than 0 and at most 1"
+    ),
+    "aggregates",
+    "share"
+  )
+
   // ---- cost ---------------------------------------------------------------------------------
 
   val CBO_WEIGHT: Setting[Double] = Setting(
@@ -455,6 +470,7 @@ object SelingerConf {
     EAGER_MIN_ROWS,
     CASCADE_MIN_GAIN,
     CASCADE_MAX_SETS,
+    PARTIAL_STOP_RATIO,
     CBO_WEIGHT,
     CLUSTER_CORES,
     CLUSTER_EXECUTORS,

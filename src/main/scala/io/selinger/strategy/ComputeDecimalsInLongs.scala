@@ -213,7 +213,10 @@ final class SumDecimals(session: SparkSession)
         Nil
       } else {
         Decision.record(aggregate, decision(aggregate, outcome(mode), DecimalsInLongs))
-        planned(aggregate.mapExpressions(withSums(_: Expression)))
+        SelectAggregateOperator.selected(
+          aggregate,
+          planned(aggregate.mapExpressions(withSums(_: Expression)))
+        )
       }
     case _ => Nil
   }

@@ -1,0 +1,209 @@
+package io.selinger.strategy
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{
+  Decision,
+  GuardedStrategy,
+  Hook,
+  Mode,
+  NodeText,
+  Outcome,
+  Phase,
+  Precondition,
+  Reason,
+  RuleDescription,
+  RuleKind
+}
+import io.selinger.exec.aggregates.HeapHashAggregateExec
+import io.selinger.stats.relations.QueryStages
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.expressions.RowOrdering
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
+import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.aggregate.{
+  BaseAggregateExec,
+  ObjectHashAggregateExec,
+  SortAggregateExec
+}
+
+/**
+ * Groups in a hash table where Spark sorts: its hash aggregation takes only buffers of a fixed width, so
+ * that `max` of a text, `first` of a struct, and `dropDuplicates` with any such column sort all rows
+ * twice; and its aggregation of objects (collect_list, percentiles) sorts after 128 keys.
+ *
+ * Fires when (each line is a Precondition below, in this order):
+ *   1. the plan is not a stream                             else STREAMING_PLAN
+ *   2. equal keys have equal bytes                          else KEYS_HAVE_COLLATION
+ *
+ * {{{
+ *   SELECT k, max(name) FROM t GROUP BY k
+ *   Before:  SortAggregate final                 After:  HeapHashAggregate final
+ *            +- Sort                                     +- Exchange
+ *               +- Exchange                                 +- HeapHashAggregate partial
+ *                  +- SortAggregate partial                    +- t
+ *                     +- Sort
+ *                        +- t
+ * }}}
+ *
+ * Correct because: only the way in which rows of a group find each other differs. The phases are those
+ * that Spark plans, for one DISTINCT too, with Spark's own updates, merges and results, so nulls, NaN,
+ * types, FILTER and errors are the same. NaN and -0.0 in keys are normalized by Spark before.
+ * Functions whose result depends on the order of rows (first, collect_list) see the rows of a group in
+ * the order in which they come, as in Spark where nothing is spilled. A partial aggregation may return
+ * a group several times, which the final one merges. Rows come out in another order; Spark sorts again
+ * where an operator above asks for one.
+ * Not done: aggregations without keys, which need no sort; collated keys; streams; Python functions.
+ * Cost: planning O(1), plus planning the aggregation by Spark's strategy. Where the input is sorted
+ * by the keys already, the operator does not hash. May lose when memory is far too small for the
+ * groups: then it sorts as Spark does, after having hashed.
+ * Runs as a planner strategy, before Spark's Aggregation; at each adaptive re-plan too. A second run
+ * gives the same plan.
+ * Conf: spark.selinger.selectAggregateOperator.enabled.  References: Graefe, Query Evaluation
+ * Techniques for Large Databases, 1993, section 4; partial aggregation that stops: Velox, Trino.
+ */
+final class SelectAggregateOperator(session: SparkSession)
+    extends GuardedStrategy(SelectAggregateOperator, SelingerConf.switches) {
+
+  override protected def concerns(plan: LogicalPlan): Boolean = plan match {
+    case aggregate: Aggregate => SelectAggregateOperator.isSorted(aggregate)
+    case _ => false
+  }
+
+  override protected def choose(plan: LogicalPlan, mode: Mode): Seq[SparkPlan] = plan match {
+    case aggregate: Aggregate =>
+      SelectAggregateOperator.chosen(
+        aggregate,
+        session.sessionState.planner.Aggregation(aggregate),
+        mode
+      )
+    case _ => Nil
+  }
+}
+
+object SelectAggregateOperator
+    extends RuleDescription(
+      "selectAggregateOperator",
+      RuleKind.Strategy,
+      "Groups in hash tables where Spark sorts: max of texts, first of any column (dropDuplicates), " +
+        "collect_list and other objects."
+    ) {
+
+  val HashedInstead: Reason = Reason(
+    "HASHED_INSTEAD_OF_SORTED",
+    "An aggregate function here keeps text, arrays or objects, for which Spark sorts rows by the " +
+      "keys. A hash table needs no sort.",
+    "Nothing to do."
+  )
+
+  val KeysHaveCollation: Reason = Reason(
+    "KEYS_HAVE_COLLATION",
+    "A grouping key has a collation, so keys that are equal can have different bytes, and a hash " +
+      "table would not find them.",
+    "Group by a column of the default collation, if that is acceptable."
+  )
+
+  override def hooks: Seq[Hook] = Seq(
+    Hook.PlannerStrategy(
+      "Strategies are asked before Spark's own aggregation, whose phases it plans with other operators."
+    )(new SelectAggregateOperator(_))
+  )
+
+  override def reasons: Seq[Reason] = Seq(Reason.StreamingPlan, KeysHaveCollation, HashedInstead)
+
+  override def example: String =
+    "SELECT customer, max(string(item)) FROM sales GROUP BY customer"
+
+  private val preconditions: Seq[Precondition[Aggregate]] = Seq(
+    Precondition(Reason.StreamingPlan)(!_.isStreaming),
+    Precondition(KeysHaveCollation)(_.groupingExpressions.forall { key =>
+      UnsafeRowUtils.isBinaryStable(key.dataType) && RowOrdering.isOrderable(key.dataType)
+    })
+  )
+
+  /** Whether Spark's hash aggregation does not take an aggregation. */
+  private def isSorted(aggregate: Aggregate): Boolean =
+    aggregate.groupingExpressions.nonEmpty && aggregate.hint.isEmpty && {
+      val buffers = functionsOf(aggregate).flatMap(_.aggregateFunction.aggBufferAttributes)
+      !Aggregate.supportsHashAggregate(buffers, aggregate.groupingExpressions)
+    }
+
+  private def functionsOf(aggregate: Aggregate): Seq[AggregateExpression] =
+    aggregate.aggregateExpressions.flatMap(_.collect { case made: AggregateExpression => made })
+
+  /**
+   * An aggregation that a strategy of ours has had planned by Spark, with the operators that fit it;
+   * the plan itself where this rule has nothing to do.
+   */
+  private[strategy] def selected(aggregate: Aggregate, planned: Seq[SparkPlan]): Seq[SparkPlan] = {
+    val switches = SelingerConf.switches
+    val acts = switches.enabled(this) && switches.mode == Mode.On && isSorted(aggregate)
+    if (!acts) planned
+    else
+      chosen(aggregate, planned, switches.mode) match {
+        case Nil => planned
+        case other => other
+      }
+  }
+
+  /** `Nil` where Spark's operators are the right ones. */
+  private def chosen(aggregate: Aggregate, planned: Seq[SparkPlan], mode: Mode): Seq[SparkPlan] = {
+    val sorting = planned.flatMap(_.collect { case Sorting(operator) => operator })
+    if (sorting.isEmpty) Nil
+    else
+      Precondition.firstUnmet(preconditions, aggregate) match {
+        case Some(reason) =>
+          Decision.record(aggregate, decision(aggregate, Outcome.Declined, reason))
+          Nil
+        case None =>
+          val outcome = if (mode == Mode.On) Outcome.Changed else Outcome.Advised
+          val made = decision(aggregate, outcome, HashedInstead).copy(
+            chosen = Some("hash aggregation"),
+            stock = Some(
+              if (sorting.exists(_.isInstanceOf[SortAggregateExec])) "sort aggregation"
+              else "aggregation of objects, which sorts after 128 keys"
+            )
+          )
+          Decision.record(aggregate, made)
+          planned.map { plan =>
+            val hashed = plan.transformUp { case Sorting(operator) => hash(operator) }
+            Decision.record(hashed, made)
+            hashed
+          }
+      }
+  }
+
+  private object Sorting {
+    def unapply(plan: SparkPlan): Option[BaseAggregateExec] = plan match {
+      case operator: SortAggregateExec if isFree(operator) => Some(operator)
+      case operator: ObjectHashAggregateExec if isFree(operator) => Some(operator)
+      case _ => None
+    }
+
+    private def isFree(operator: BaseAggregateExec) =
+      operator.groupingExpressions.nonEmpty && !operator.isStreaming
+  }
+
+  private def hash(operator: BaseAggregateExec): SparkPlan = HeapHashAggregateExec(
+    operator.requiredChildDistributionExpressions,
+    operator.numShufflePartitions,
+    operator.groupingExpressions,
+    operator.aggregateExpressions,
+    operator.aggregateAttributes,
+    operator.initialInputBufferOffset,
+    operator.resultExpressions,
+    SelingerConf.PARTIAL_STOP_RATIO.value,
+    operator.child
+  )
+
+  private def decision(aggregate: Aggregate, outcome: Outcome, reason: Reason): Decision = Decision(
+    rule = id,
+    node = NodeText.of(aggregate),
+    key = NodeText.key(aggregate),
+    outcome = outcome,
+    reason = reason,
+    phase = if (QueryStages.begun(aggregate)) Phase.Adaptive else Phase.Static,
+    setting = Option.unless(outcome == Outcome.Declined)(switch)
+  )
+}

@@ -1,0 +1,84 @@
+package io.selinger.exec.aggregates
+
+import io.selinger.conf.SelingerConf
+import io.selinger.testing.{Plans, SharedSession}
+import org.apache.spark.sql.catalyst.CatalystTypeConverters
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.selinger.HoldMemoryExec
+import org.scalatest.funsuite.AnyFunSuite
+
+/** The operator `HeapHashAggregate` with and without memory, and when grouping does not help. */
+class HeapHashAggregateSuite extends AnyFunSuite with SharedSession {
+
+  private val functions = "max(t), first(u), sort_array(collect_list(v)), count(*), " +
+    "percentile(v, 0.5), approx_count_distinct(v), max(w)"
+
+  // In one task before the shuffle, and two behind it.
+  private def plan(keys: Long, settings: (String, String)*): SparkPlan = withConf(
+    settings ++ Seq(
+      "spark.sql.adaptive.enabled" -> "false",
+      "spark.sql.shuffle.partitions" -> "2"
+    ): _*
+  ) {
+    val text = s"SELECT a, b, $functions FROM (SELECT id % $keys AS a, string(id % $keys) AS b, " +
+      s"string(id) AS t, string(id % $keys) AS u, id AS v, struct(id AS x) AS w " +
+      "FROM range(0, 150000, 1, 1)) GROUP BY a, b"
+    Plans.execution(spark.sql(text)).executedPlan
+  }
+
+  private def stock(keys: Long): Seq[String] =
+    answer(plan(keys, SelingerConf.MODE.key -> "off"))
+
+  private def answer(plan: SparkPlan): Seq[String] = {
+    val toRow = CatalystTypeConverters.createToScalaConverter(plan.schema)
+    plan.executeCollect().map(row => String.valueOf(toRow(row))).toSeq.sorted
+  }
+
+  private def aggregates(plan: SparkPlan): Seq[HeapHashAggregateExec] =
+    plan.collect { case aggregate: HeapHashAggregateExec => aggregate }
+
+  private def metric(plan: SparkPlan, name: String): Long =
+    aggregates(plan).map(_.metrics(name).value).sum
+
+  /** Both phases, with so much memory for each of their tasks. */
+  private def starved(plan: SparkPlan, bytes: Long): SparkPlan = plan.transformUp {
+    case aggregate: HeapHashAggregateExec =>
+      aggregate.copy(child = HoldMemoryExec(aggregate.child, bytes))
+  }
+
+  for (keys <- Seq(7L, 30000L, 150000L)) {
+    test(s"$keys groups: with and without memory, the same as stock Spark") {
+      val expected = stock(keys)
+      val full = plan(keys)
+      assert(aggregates(full).size == 2)
+      assert(answer(full) == expected)
+      assert(metric(full, "numSortingTasks") == 0 && metric(full, "spillSize") == 0)
+      assert(metric(full, "peakMemory") > 0)
+
+      for (mebibytes <- if (keys == 7) Seq(6L) else Seq(6L, 24L)) {
+        val short = starved(plan(keys), mebibytes << 20)
+        assert(answer(short) == expected, s"$mebibytes MiB")
+        if (keys > 7) assert(metric(short, "numSortingTasks") > 0, s"$mebibytes MiB")
+      }
+    }
+  }
+
+  test("a partial aggregation stops where groups are hardly fewer than rows, and looks again") {
+    val unique = plan(150000L)
+    val _ = answer(unique)
+    assert(metric(unique, "numPassedRows") == 50000L)
+    val never = plan(150000L, SelingerConf.PARTIAL_STOP_RATIO.key -> "1")
+    assert(answer(never) == answer(unique))
+    assert(metric(never, "numPassedRows") == 0)
+    val helpful = plan(30000L)
+    val _ = answer(helpful)
+    assert(metric(helpful, "numPassedRows") == 0)
+  }
+
+  test("with hardly any memory, rows are passed on and sorted") {
+    val none = starved(plan(30000L), 2L << 20)
+    assert(answer(none) == stock(30000L))
+    assert(metric(none, "numPassedRows") > 0)
+    assert(metric(none, "numSortingTasks") > 0)
+  }
+}

@@ -1,0 +1,1 @@
+SELECT customer, max(string(item)) FROM sales GROUP BY customer

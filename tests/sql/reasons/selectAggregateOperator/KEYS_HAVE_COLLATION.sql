@@ -1,0 +1,1 @@
+SELECT c, max(s) FROM (SELECT s COLLATE UTF8_LCASE AS c, s FROM facts) GROUP BY c

@@ -3,98 +3,146 @@ package io.selinger.exec.aggregates
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.unsafe.Platform
-import org.apache.spark.unsafe.map.BytesToBytesMap
 import org.apache.spark.util.SizeEstimator
 
 /**
- * Groups in memory: keys as bytes in one of Spark's maps, buffers as rows of objects on the heap.
+ * Groups in memory: a hash table of numbers of groups, and by these numbers keys and buffers.
  *
- * The map takes its memory from the task. The size of objects is not known exactly: it is estimated
- * again whenever the table has seen an eighth more rows, from some of the groups and from those
- * that were updated last, so that one group which holds nearly all is not overlooked. That much,
- * and a quarter more for the rows until the next estimate, is taken from the memory of the task.
+ * The arrays are taken from the memory of the task as they are. The size of the objects in buffers is
+ * not known exactly: it is estimated again whenever the table has seen an eighth more rows, from some of
+ * the groups and from those that were updated last, so that one group which holds nearly all is not
+ * overlooked. That much, and a quarter more for the rows until the next estimate, is taken too.
  *
- * @param keyFields number of fields of a key
- * @param newBuffer makes the buffer of a group without rows
- * @throws org.apache.spark.memory.SparkOutOfMemoryError where there is not even memory to begin
+ * @param initialize sets the buffer of a group without rows
+ * @throws org.apache.spark.memory.SparkOutOfMemoryError never: without memory the first group finds none
  */
 private[aggregates] final class GroupTable(
     manager: TaskMemoryManager,
-    keyFields: Int,
-    newBuffer: () => InternalRow
+    keys: GroupKeys,
+    buffers: GroupBuffers,
+    initialize: InternalRow => Unit
 ) {
   import GroupTable._
 
-  private val keys = new BytesToBytesMap(manager, initialCapacity, pageBytes)
   private val memory = new HeapMemory(manager)
 
-  private var buffers = new Array[InternalRow](1024)
+  // Of each group its hash and its number plus one; 0 is an empty place.
+  private var slots = Array.empty[Long]
+  private var capacity = 0
   private var groups = 0
   private var rows = 0L
+
+  private var objectBytes = 0L
   private var nextEstimate = 16L
   private var full = false
 
-  // The map copies from here the place of a new group's buffer.
-  private val place = new Array[Long](1)
-
-  private val recent = new Array[InternalRow](16)
+  // The groups that rows were added to last.
+  private val recent = Array.fill(16)(0)
 
   def size: Int = groups
 
   /** Rows since the table was made. */
   def rowsSeen: Long = rows
 
-  def usedBytes: Long = memory.getUsed + keys.getTotalMemoryConsumption
+  def usedBytes: Long = memory.getUsed
 
-  /** The buffer of a group, which a row is now added to; null if there is no memory for it. */
+  /**
+   * The buffer of a group, which a row is now added to: the same object for all groups. Null if there is
+   * no memory for it.
+   */
   def bufferOf(key: UnsafeRow): InternalRow = {
     if (rows >= nextEstimate) estimate()
-    if (full) null
+    val group = if (full) -1 else groupOf(key)
+    if (group < 0) null
     else {
-      val found = keys.lookup(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
-      val buffer =
-        if (found.isDefined) buffers(placeOf(found)) else add(found, key)
-      if (buffer != null) {
-        recent((rows & 15).toInt) = buffer
-        rows += 1
-      }
-      buffer
+      recent((rows & 15).toInt) = group
+      rows += 1
+      buffers
     }
   }
 
-  private def add(at: BytesToBytesMap#Location, key: UnsafeRow): InternalRow = {
-    place(0) = groups.toLong
-    val added = groups < maxGroups && at.append(
-      key.getBaseObject,
-      key.getBaseOffset,
-      key.getSizeInBytes,
-      place,
-      Platform.LONG_ARRAY_OFFSET.toLong,
-      java.lang.Long.BYTES
-    )
-    if (!added) null
+  /** The number of a group, at which the buffers then stand; -1 if there is no memory for it. */
+  private def groupOf(key: UnsafeRow): Int = {
+    val hash = key.hashCode()
+    var place = if (slots.isEmpty) -1 else placeOf(hash)
+    var found = -1
+    while (place >= 0 && found < 0) {
+      val slot = slots(place)
+      if (slot == 0L) place = -1
+      else if ((slot >>> 32).toInt == hash && keys.equal(slot.toInt - 1, key)) found = slot.toInt - 1
+      else place = (place + 1) & (slots.length - 1)
+    }
+    if (found < 0) add(hash, key)
     else {
-      if (groups == buffers.length) buffers = java.util.Arrays.copyOf(buffers, groups * 2)
-      val buffer = newBuffer()
-      buffers(groups) = buffer
+      buffers.standAt(found)
+      found
+    }
+  }
+
+  // Low bits of Spark's hash are good, but rows of one partition of a shuffle may share some.
+  private def placeOf(hash: Int): Int = {
+    val mixed = hash * -1640531527
+    (mixed ^ (mixed >>> 15)) & (slots.length - 1)
+  }
+
+  private def add(hash: Int, key: UnsafeRow): Int =
+    if (!hasRoom(key)) {
+      full = true
+      -1
+    } else {
+      keys.add(groups, key)
+      insert(hash, groups)
+      buffers.standAt(groups)
+      initialize(buffers)
       groups += 1
-      buffer
+      groups - 1
+    }
+
+  private def insert(hash: Int, group: Int): Unit = {
+    var place = placeOf(hash)
+    while (slots(place) != 0L) place = (place + 1) & (slots.length - 1)
+    slots(place) = (hash.toLong << 32) | (group + 1).toLong
+  }
+
+  /** Whether there is memory for another group, which may need more of all arrays. */
+  private def hasRoom(key: UnsafeRow): Boolean = {
+    val more = keys.bytesToAdd(key)
+    if (groups < capacity) more == 0L || memory.reserve(bytesFor(capacity) + objectBytes + more)
+    else {
+      val larger = math.max(leastGroups, capacity * 2)
+      // While arrays are copied, both are there.
+      val fits = larger <= math.min(mostGroups, math.min(keys.most, buffers.most)) &&
+        memory.reserve(bytesFor(larger) + bytesFor(capacity) + objectBytes + more)
+      if (fits) grow(larger)
+      fits
     }
   }
 
-  private def placeOf(found: BytesToBytesMap#Location): Int =
-    Platform.getLong(found.getValueBase, found.getValueOffset).toInt
+  /** Half of the places at least stay empty. */
+  private def bytesFor(groups: Int): Long =
+    keys.bytesFor(groups) + buffers.bytesFor(groups) + 2L * groups * 8
+
+  private def grow(larger: Int): Unit = {
+    keys.resize(larger)
+    buffers.resize(larger)
+    val before = slots
+    slots = new Array[Long](larger * 2)
+    before.foreach { slot =>
+      if (slot != 0L) insert((slot >>> 32).toInt, slot.toInt - 1)
+    }
+    capacity = larger
+  }
 
   private def estimate(): Unit = {
     val step = math.max(1, groups / sampled)
-    val sample: Array[AnyRef] = Iterator.range(0, groups, step).map(buffers(_)).toArray
-    val each = SizeEstimator.estimate(sample) / math.max(1, sample.length)
-    val larger = recent.distinct.filter(_ != null).map { buffer =>
-      math.max(0L, SizeEstimator.estimate(buffer) - each)
+    val sample = Iterator.range(0, groups, step).map(buffers.objectsOf(_): AnyRef).toArray
+    val each = if (sample.isEmpty) 0L else SizeEstimator.estimate(sample) / sample.length
+    val larger = recent.distinct.filter(_ < groups).map { group =>
+      math.max(0L, SizeEstimator.estimate(buffers.objectsOf(group)) - each)
     }
-    val needed = each * groups + larger.sum + 8L * buffers.length
-    full = !memory.reserve(needed, needed + needed / 4)
+    objectBytes = each * groups + larger.sum
+    val needed = bytesFor(capacity) + objectBytes
+    full = !memory.reserve(needed, needed + objectBytes / 4)
     nextEstimate = rows + math.max(16L, rows / 8)
   }
 
@@ -103,53 +151,50 @@ private[aggregates] final class GroupTable(
 
   /** The groups that are left, one at a time. Rows are valid until the next one is asked for. */
   final class Groups {
-    private val entries = keys.destructiveIterator()
+    private var group = -1
     private val share = math.max(1, groups / 16)
-    private var returned = 0
+    private val shareBytes = objectBytes / 16
 
-    val key: UnsafeRow = new UnsafeRow(keyFields)
-    var buffer: InternalRow = _
+    val key: UnsafeRow = keys.newRow()
+    val buffer: InternalRow = buffers
 
     /** Moves to the next group; false if there is none, and then all memory is free. */
-    def next(): Boolean =
-      if (!entries.hasNext) {
+    def next(): Boolean = {
+      if (group >= 0 && group < groups) buffers.clear(group)
+      group += 1
+      if (group >= groups) {
         free()
         false
       } else {
-        val entry = entries.next()
-        key.pointTo(entry.getKeyBase, entry.getKeyOffset, entry.getKeyLength)
-        val at = placeOf(entry)
-        buffer = buffers(at)
-        buffers(at) = null
-        returned += 1
+        keys.show(group, key)
+        buffers.standAt(group)
         // Operators above need memory for what they are given.
-        if (returned % share == 0) memory.release(memory.getUsed / 16)
+        if (group > 0 && group % share == 0) memory.release(math.min(shareBytes, memory.getUsed))
         true
       }
+    }
   }
 
   /** Frees everything; again and again is allowed. */
   def free(): Unit = {
-    keys.free()
     memory.release(memory.getUsed)
-    buffers = Array.empty
-    java.util.Arrays.fill(recent.asInstanceOf[Array[AnyRef]], null)
+    slots = Array.empty
     groups = 0
+    capacity = 0
+    buffers.resize(0)
+    keys.resize(0)
   }
 }
 
 private[aggregates] object GroupTable {
 
-  // As Spark's hash aggregation begins.
-  private val initialCapacity = 1024 * 16
+  /** Groups that a table has room for when it begins. */
+  private val leastGroups = 256
 
-  /** Smaller than Spark's usual 64 MiB, which a table of a few groups does not need. */
-  private val pageBytes = 4L << 20
+  private val mostGroups = 1 << 28
 
   /** Groups whose buffers are measured at an estimate. */
   private val sampled = 32
-
-  private val maxGroups = 1 << 29
 
   /** Memory of objects on the heap, which only their owner can free. */
   private final class HeapMemory(manager: TaskMemoryManager)
@@ -157,12 +202,19 @@ private[aggregates] object GroupTable {
 
     /** Whether the task has `needed` bytes for it; takes up to `wanted` if they are there. */
     def reserve(needed: Long, wanted: Long): Boolean = {
-      if (wanted > getUsed) { val _ = acquireMemory(wanted - getUsed) }
+      if (wanted > getUsed) {
+        val _ = acquireMemory(math.max(wanted - getUsed, leastBytes))
+      }
       getUsed >= needed
     }
+
+    def reserve(needed: Long): Boolean = reserve(needed, needed)
 
     def release(bytes: Long): Unit = if (bytes > 0) freeMemory(bytes)
 
     override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
   }
+
+  // Not to ask for each of many small arrays.
+  private val leastBytes = 64L << 10
 }

@@ -1,7 +1,7 @@
 package io.selinger.exec.aggregates
 
 import org.apache.spark.{SparkEnv, TaskContext}
-import org.apache.spark.memory.{MemoryConsumer, MemoryMode, SparkOutOfMemoryError}
+import org.apache.spark.memory.{MemoryConsumer, MemoryMode}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
@@ -104,32 +104,27 @@ private[aggregates] final class HeapHashAggregation(
   }
 
   private def collect(): Unit = {
-    table = newTable()
-    table match {
-      case None => state = withoutTable
-      case Some(groups) =>
-        val started = System.nanoTime()
-        val ended = !fill(groups)
-        metrics.buildTime += (System.nanoTime() - started) / 1000000
-        metrics.peakMemory.set(math.max(metrics.peakMemory.value, groups.usedBytes))
-        val isWorthwhile = groups.size >= leastGroups
-        if (perTask) {
-          state =
-            if (ended) Finished
-            else if (isWorthwhile && !isUseless(groups)) Collecting
-            else Passing
-          output = rowsOf(groups)
-        } else if (ended && sorter.isEmpty) {
-          state = Finished
-          output = rowsOf(groups)
-        } else {
-          spill(groups)
-          if (ended) merge() else if (!isWorthwhile) state = Sorting
-        }
+    val groups = newTable()
+    table = Some(groups)
+    val started = System.nanoTime()
+    val ended = !fill(groups)
+    metrics.buildTime += (System.nanoTime() - started) / 1000000
+    metrics.peakMemory.set(math.max(metrics.peakMemory.value, groups.usedBytes))
+    val isWorthwhile = groups.size >= leastGroups
+    if (perTask) {
+      state =
+        if (ended) Finished
+        else if (isWorthwhile && !isUseless(groups)) Collecting
+        else Passing
+      output = rowsOf(groups)
+    } else if (ended && sorter.isEmpty) {
+      state = Finished
+      output = rowsOf(groups)
+    } else {
+      spill(groups)
+      if (ended) merge() else if (!isWorthwhile) state = Sorting
     }
   }
-
-  private def withoutTable: State = if (perTask) Passing else Sorting
 
   /** Whether there are hardly fewer groups than rows. */
   private def isUseless(groups: GroupTable): Boolean =
@@ -167,11 +162,22 @@ private[aggregates] final class HeapHashAggregation(
     flag == settledFlags.length
   }
 
-  private def newTable(): Option[GroupTable] =
-    try {
-      reserve.take()
-      Some(new GroupTable(manager, groupingExpressions.size, () => newBuffer()))
-    } catch { case _: SparkOutOfMemoryError => None }
+  private def newTable(): GroupTable = {
+    reserve.take()
+    new GroupTable(
+      manager,
+      new GroupKeys(groupingExpressions.size, keyBytes),
+      new GroupBuffers(bufferTypes.toArray),
+      initializeBuffer
+    )
+  }
+
+  /** The size of a key, if it is that of all keys. */
+  private def keyBytes: Option[Int] =
+    Option.when(groupingExpressions.forall(key => UnsafeRow.isFixedLength(key.dataType))) {
+      UnsafeRow.calculateBitSetWidthInBytes(groupingExpressions.size) +
+        8 * groupingExpressions.size
+    }
 
   private def newBuffer(): InternalRow = {
     val buffer = new SpecificInternalRow(bufferTypes)
@@ -224,9 +230,32 @@ private[aggregates] final class HeapHashAggregation(
         val _ = nextRow()
         left -= 1
         metrics.passedRows += 1
-        generateOutput(groupingProjection(current), ofOneRow(current))
+        passed(current)
       }
     }
+  }
+
+  /** A row of the input as the partial result of a group that has only this row. */
+  private lazy val passed: InternalRow => UnsafeRow = {
+    val declarative = aggregateFunctions.collect { case known: DeclarativeAggregate => known }
+    if (declarative.length == aggregateFunctions.length) {
+      val initial = AttributeMap(
+        bufferFields.zip(declarative.flatMap(_.initialValues)).map { case (field, value) =>
+          (field: Attribute) -> value
+        }
+      )
+      val buffers = declarative.zip(aggregateExpressions).flatMap { case (function, aggregate) =>
+        if (aggregate.mode != Partial) function.mergeExpressions
+        else
+          function.updateExpressions.zip(function.aggBufferAttributes).map { case (value, before) =>
+            aggregate.filter.fold(value)(If(_, value, before))
+          }
+      }
+      val values = buffers.map(_.transform { case field: Attribute => initial.getOrElse(field, field) })
+      val projection = UnsafeProjection.create(groupingExpressions ++ values, inputAttributes)
+      projection.initialize(partition)
+      projection(_)
+    } else row => generateOutput(groupingProjection(row), ofOneRow(row))
   }
 
   private def ofOneRow(row: InternalRow): InternalRow = {

@@ -36,7 +36,7 @@ SEED ?= 1
 CASE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel demo test test-all test-scala test-python test-package test-queries fuzz lint format docs docs-benchmarks bench bench-aggregates bench-operators bench-footers bench-plancost bench-analyze bench-estimates bench-planning clean
+.PHONY: help setup jar jars wheel publish-local demo test test-all test-scala test-python test-package test-queries fuzz lint format docs docs-benchmarks bench bench-aggregates bench-operators bench-footers bench-plancost bench-analyze bench-estimates bench-planning clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -71,6 +71,11 @@ jars: $(LINES:%=python/selinger/jars/selinger-spark-%.jar) ## build the jars of 
 wheel: jars $(VENV)/.ready ## build the wheel with the jars of all lines, into python/dist
 	rm -rf python/dist
 	$(PY) -m build --wheel --no-isolation --outdir python/dist python
+
+publish-local: $(LINES:%=publish-local-%) ## put the jars into the local Maven repository, for spark-submit --packages
+
+publish-local-%: .venv/%/.ready $(SBT_READY)
+	SPARK=$* $(SBT) publishM2
 
 demo: wheel ## TPC-DS with stock Spark and with Selinger: same answers? what changed, and why?
 	$(PY) -m benchmarks.demo --sf $(SF)

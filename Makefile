@@ -72,10 +72,11 @@ wheel: jars $(VENV)/.ready ## build the wheel with the jars of all lines, into p
 	rm -rf python/dist
 	$(PY) -m build --wheel --no-isolation --outdir python/dist python
 
+# M2=folder is another repository than ~/.m2/repository.
 publish-local: $(LINES:%=publish-local-%) ## put the jars into the local Maven repository, for spark-submit --packages
 
 publish-local-%: .venv/%/.ready $(SBT_READY)
-	SPARK=$* $(SBT) publishM2
+	SPARK=$* $(SBT) $(if $(M2),-Dmaven.repo.local=$(M2)) publishM2
 
 demo: wheel ## TPC-DS with stock Spark and with Selinger: same answers? what changed, and why?
 	$(PY) -m benchmarks.demo --sf $(SF)

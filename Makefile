@@ -36,7 +36,7 @@ SEED ?= 1
 CASE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel demo test test-all test-scala test-python test-package test-queries fuzz lint format docs docs-benchmarks bench bench-aggregates bench-operators bench-footers bench-plancost bench-analyze bench-estimates bench-planning clean
+.PHONY: help setup jar jars wheel publish-local demo test test-all test-scala test-python test-package test-queries test-delta fuzz lint format docs docs-benchmarks bench bench-aggregates bench-operators bench-footers bench-plancost bench-analyze bench-estimates bench-planning clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -71,6 +71,12 @@ jars: $(LINES:%=python/selinger/jars/selinger-spark-%.jar) ## build the jars of 
 wheel: jars $(VENV)/.ready ## build the wheel with the jars of all lines, into python/dist
 	rm -rf python/dist
 	$(PY) -m build --wheel --no-isolation --outdir python/dist python
+
+# M2=folder is another repository than ~/.m2/repository.
+publish-local: $(LINES:%=publish-local-%) ## put the jars into the local Maven repository, for spark-submit --packages
+
+publish-local-%: .venv/%/.ready $(SBT_READY)
+	SPARK=$* $(SBT) $(if $(M2),-Dmaven.repo.local=$(M2)) publishM2
 
 demo: wheel ## TPC-DS with stock Spark and with Selinger: same answers? what changed, and why?
 	$(PY) -m benchmarks.demo --sf $(SF)
@@ -116,6 +122,17 @@ test-queries:
 	# With settings of its own: memory, and errors that are not logged.
 	@$(call TIMED,python - fuzzing,$(PYTEST) tests/python/test_fuzz.py)
 	@$(call TIMED,python - TPC-DS,$(PYTEST) tests/python/test_tpcds.py)
+
+# The newest Delta, and the Spark line that it is built for: its tables work with that one only.
+DELTA_SPARK = 4.2
+DELTA_PARTS = io.delta:delta-spark_$(DELTA_SPARK)_2.13:4.4.0 io.delta:delta-storage:4.4.0 \
+  io.delta:delta-kernel-api:4.4.0 io.delta:delta-kernel-defaults:4.4.0 \
+  io.delta:delta-kernel-unitycatalog:4.4.0 io.unitycatalog:unitycatalog-client:0.6.0 \
+  io.unitycatalog:unitycatalog-hadoop:0.6.0
+
+test-delta: $(JAR) $(VENV)/.ready ## run the tests beside Delta Lake, whose jars Maven gets: SPARK=4.2 for its tables too
+	$(foreach part,$(DELTA_PARTS),mvn --quiet dependency:copy -Dartifact=$(part) -DoutputDirectory=.tools/delta &&) true
+	SELINGER_DELTA_JARS=.tools/delta $(PYTEST) tests/python/test_delta.py
 
 fuzz: $(JAR) $(VENV)/.ready ## run random queries against stock Spark and DuckDB: N, SEED, CASE
 	$(PY) -m tests.fuzz --queries $(N) --seed $(SEED) $(if $(CASE),--case $(CASE))

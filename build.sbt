@@ -33,6 +33,16 @@ lazy val selinger = (project in file("."))
     description := "Makes Spark SQL plan joins by cost",
     licenses := Seq(License.Apache2),
     line := SparkLines.chosen(baseDirectory.value),
+    // A jar fits one line only, so the line is part of its name.
+    moduleName := s"selinger-spark-${line.value.name}",
+    versionScheme := Some("early-semver"),
+    organizationName := "The Selinger authors",
+    pomPostProcess := Pom.withoutDependencies,
+    Compile / packageBin / mappings += (baseDirectory.value / "LICENSE") -> "META-INF/LICENSE",
+    Compile / packageBin / packageOptions += Package.ManifestAttributes(
+      "Bundle-License" -> "Apache-2.0",
+      "Built-For-Spark" -> line.value.spark
+    ),
     scalaVersion := line.value.scala,
     target := baseDirectory.value / "target" / s"spark-${line.value.name}",
     scalacOptions ++= Seq(
@@ -86,7 +96,7 @@ lazy val selinger = (project in file("."))
     }.taskValue,
     Compile / packageBin / artifactPath :=
       baseDirectory.value / "python" / "selinger" / "jars" / s"selinger-spark-${line.value.name}.jar",
-    Compile / doc / sources := Nil,
+    Compile / packageDoc / publishArtifact := false,
     Test / fork := true,
     // The JVMs run at the same time, suites of one JVM one after the other: they share its Spark.
     Test / parallelExecution := true,

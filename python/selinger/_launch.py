@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+_FLAGS = {"--jars": "spark.jars", "--packages": "spark.jars.packages"}
+_ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _PROPERTY = re.compile(r"(?P<key>[^\s=:]+)\s*[\s=:]\s*(?P<value>.*)")
 
 
@@ -49,13 +51,22 @@ def parse_properties(text: str) -> dict[str, str]:
     --------
     >>> parse_properties("# comment\nspark.jars  a.jar\nspark.x = 1")
     {'spark.jars': 'a.jar', 'spark.x': '1'}
+    >>> parse_properties(r"spark.jars C:\\jars\\a.jar")["spark.jars"] == r"C:\jars\a.jar"
+    True
     """
     conf = {}
     for line in text.replace("\\\n", "").splitlines():
         match = None if line.lstrip().startswith(("#", "!")) else _PROPERTY.match(line.strip())
         if match:
-            conf[match["key"]] = match["value"].strip()
+            conf[match["key"]] = _ESCAPED.sub(_unescaped, match["value"].strip())
     return conf
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    what = match[1]
+    if len(what) > 1:
+        return chr(int(what[1:], 16))
+    return {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(what, what)
 
 
 def _conf_folders(env: Mapping[str, str]) -> Iterator[Path]:
@@ -75,11 +86,11 @@ def _submit_args(text: str) -> dict[str, str]:
     words = iter(shlex.split(text))
     for word in words:
         flag, equals, inline = word.partition("=")
-        if flag not in ("--conf", "-c", "--jars"):
+        if flag not in ("--conf", "-c", *_FLAGS):
             continue
         value = inline if equals else next(words, "")
-        if flag == "--jars":
-            conf["spark.jars"] = value
+        if flag in _FLAGS:
+            conf[_FLAGS[flag]] = value
         elif "=" in value:
             key, _, setting = value.partition("=")
             conf[key] = setting

@@ -48,6 +48,19 @@ def executed(plan: str) -> str:
     return "\n".join(line.removeprefix("   ") for line in lines)
 
 
+def is_final(plan: str) -> bool:
+    r"""Tell whether this is the plan that ran, or will run: nothing in it is planned again.
+
+    Examples
+    --------
+    >>> is_final("Range (0, 3)")
+    True
+    >>> is_final("AdaptiveSparkPlan isFinalPlan=false\n+- Range (0, 3)")
+    False
+    """
+    return "isFinalPlan=false" not in executed(plan)
+
+
 def plan_diff(stock: str, selinger: str) -> str:
     """Compare two plans line by line; empty if they are the same.
 

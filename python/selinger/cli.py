@@ -14,12 +14,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from selinger._query import checked_query
+from selinger._spark import raising
 from selinger.collect import analyze, forget, stats
 from selinger.doctor import checks
 from selinger.errors import SelingerError
 from selinger.explain import explain
-from selinger.install import configure, jar_path, spark_conf
-from selinger.report import Comparison, checked_query, compare
+from selinger.install import configure, jar_lines, jar_path, spark_conf
+from selinger.report import compare
 from selinger.transfer import export_stats, import_stats
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ __all__ = ["main"]
 
 OK, BAD, USAGE, FAILED = 0, 1, 2, 3
 _FORMATS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".csv": "csv"}
-_EPILOG = f"""exit codes: {OK} all is well; {BAD} a check failed or the answers are not the same;
+_EPILOG = f"""exit codes: {OK} all is well;
+{BAD} a check or the query failed, or the answers are not the same;
 {USAGE} wrong arguments; {FAILED} it could not be done"""
 
 
@@ -70,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action=_Version, help="print the versions, and exit")
     commands = parser.add_subparsers(required=True, metavar="command")
     _add_jar(commands)
     _add_conf(commands)
@@ -81,6 +85,20 @@ def _parser() -> argparse.ArgumentParser:
     _add_export(commands)
     _add_explain(commands)
     return parser
+
+
+class _Version(argparse.Action):
+    """Print the version of this package, and those that an error report needs besides."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        import selinger
+
+        lines = ", ".join(jar_lines()) or "none"
+        print(f"selinger {selinger.__version__} (jars for Spark: {lines})")
+        parser.exit(OK)
 
 
 def _add_jar(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -116,7 +134,12 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "sql", help="the query, or a file that holds it (name.sql), or - for stdin"
     )
     _add_table(command)
-    command.add_argument("--runs", type=_at_least_one, default=3, help="measured runs of each side")
+    command.add_argument(
+        "--runs",
+        type=_at_least_one,
+        default=5,
+        help="measured runs of each side at most (default 5; fewer than 4 prove nothing)",
+    )
     _add_where(command)
     command.add_argument("--html", metavar="FILE", help="write the comparison as HTML too")
     command.set_defaults(run=_compare)
@@ -236,7 +259,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     try:
         for name, path in arguments.table:
             _register(spark, name, path)
-        result = _compared(spark, sql, arguments.runs)
+        result = compare(sql, runs=arguments.runs, spark=spark)
     finally:
         spark.stop()
     print(result)
@@ -288,8 +311,6 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    from pyspark.errors import PySparkException
-
     sql = _sql_text(arguments.sql)
     spark = _session(arguments)
     try:
@@ -297,24 +318,13 @@ def _explain(arguments: argparse.Namespace) -> int:
             _register(spark, name, path)
         if arguments.stats:
             import_stats(spark, arguments.stats, arguments.scale)
-        result = explain(spark.sql(sql))
-    except PySparkException as error:
-        raise SelingerError(str(error).partition("\n\nJVM stacktrace")[0]) from error
+        result = explain(sql, spark=spark)
     finally:
         spark.stop()
     print(result)
     if arguments.plan and result.decisions:
         print(f"\n{result.plan}")
     return OK
-
-
-def _compared(spark: SparkSession, sql: str, runs: int) -> Comparison:
-    from pyspark.errors import PySparkException
-
-    try:
-        return compare(sql, runs=runs, spark=spark)
-    except PySparkException as error:
-        raise SelingerError(str(error).partition("\n\nJVM stacktrace")[0]) from error
 
 
 def _session(arguments: argparse.Namespace) -> SparkSession:
@@ -328,10 +338,11 @@ def _session(arguments: argparse.Namespace) -> SparkSession:
         builder = builder.config("spark.ui.enabled", "false")
     for key, value in arguments.conf:
         builder = builder.config(key, value)
-    spark = configure(builder).getOrCreate()
-    location = getattr(arguments, "location", None)
-    if location:
-        spark.conf.set("spark.selinger.stats.location", location)
+    with raising(SelingerError):
+        spark = configure(builder).getOrCreate()
+        location = getattr(arguments, "location", None)
+        if location:
+            spark.conf.set("spark.selinger.stats.location", location)
     return spark
 
 
@@ -339,7 +350,8 @@ def _register(spark: SparkSession, name: str, path: str) -> None:
     reader = spark.read.format(_FORMATS.get(Path(path).suffix.lower(), "parquet"))
     if path.lower().endswith(".csv"):
         reader = reader.option("header", "true").option("inferSchema", "true")
-    reader.load(path).createOrReplaceTempView(name)
+    with raising(SelingerError):
+        reader.load(path).createOrReplaceTempView(name)
 
 
 def _sql_text(source: str) -> str:
@@ -355,6 +367,7 @@ def _sql_text(source: str) -> str:
 def _written(conf: Mapping[str, str], form: str) -> str:
     if form == "json":
         return json.dumps(dict(conf), indent=2)
+    conf = {**conf, "spark.jars": ",".join(map(_plain, conf["spark.jars"].split(",")))}
     if form == "properties":
         return "\n".join(f"{key} {value}" for key, value in conf.items())
     flags = [f"--jars {shlex.quote(conf['spark.jars'])}"]
@@ -364,6 +377,21 @@ def _written(conf: Mapping[str, str], form: str) -> str:
         if key != "spark.jars"
     ]
     return " ".join(flags)
+
+
+def _plain(jar: str) -> str:
+    r"""Write a path without spaces, quotes and backslashes: as a URL, where it has such.
+
+    A shell does not look for quotes in what ``$(selinger conf)`` gives it, and a backslash escapes
+    in ``spark-defaults.conf``.
+
+    Examples
+    --------
+    >>> _plain("/opt/s.jar"), _plain("/my jars/s.jar"), _plain("s3a://lake/s.jar")
+    ('/opt/s.jar', 'file:///my%20jars/s.jar', 's3a://lake/s.jar')
+    """
+    path = Path(jar)
+    return path.as_uri() if path.is_absolute() and shlex.quote(jar) != jar else jar
 
 
 def _names(text: str) -> list[str]:

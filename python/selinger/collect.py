@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from selinger._render import html_table, quantity, seconds, text_table
+from selinger._spark import Value, raising
 from selinger.errors import AnalyzeFailed
-from selinger.session import status
+from selinger.session import call_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -56,6 +57,9 @@ class Analyzed:
         Bytes that this run has added to the store.
     seconds : float
         Time it took.
+    files_changed, files_other_columns, files_larger_sample : int
+        Why files were read though they had been read before: they have changed since; other
+        columns of them were read then; a smaller part of them was read then.
     """
 
     relation: str
@@ -71,6 +75,9 @@ class Analyzed:
     sample: float
     bytes_written: int
     seconds: float
+    files_changed: int = 0
+    files_other_columns: int = 0
+    files_larger_sample: int = 0
 
 
 class Analysis(tuple[Analyzed, ...]):
@@ -107,6 +114,15 @@ class Analysis(tuple[Analyzed, ...]):
         for r in self:
             if r.sample < 1:
                 notes.append(f"{r.relation}: a sample of {r.sample:g} of the data was read")
+            notes += [
+                f"{r.relation}: read again: {_files(count)} {why}"
+                for count, why in (
+                    (r.files_changed, "changed since the last time"),
+                    (r.files_other_columns, "of which other columns were read before"),
+                    (r.files_larger_sample, "of which a smaller sample was read before"),
+                )
+                if count
+            ]
             if r.files_skipped:
                 notes.append(f"{r.relation}: {r.files_skipped} files skipped: {r.problem}")
             notes += [f"{r.relation}: left out {column}" for column in r.columns_skipped]
@@ -238,7 +254,6 @@ def analyze(
     >>> done[0].rows_read, done[0].columns
     (1000, ('id',))
     """
-    status(spark)
     targets = [target] if isinstance(target, str) else list(target)
     shown = sys.stderr.isatty() if progress is None else progress
     chosen = None if columns is None else list(columns)
@@ -281,8 +296,7 @@ def stats(spark: SparkSession, target: str) -> CollectedStats:
     >>> known[0].column, known[0].rows, known[0].complete, known[0].max
     ('id', 1000, True, '999')
     """
-    status(spark)
-    rows = _rows(spark, "SELECT * FROM selinger_stats(:target)", {"target": target})
+    rows = _rows(spark, "selinger_stats", target)
     return CollectedStats(
         CollectedColumn(
             column=row["column"],
@@ -338,13 +352,8 @@ def forget(spark: SparkSession, target: str, columns: Sequence[str] | None = Non
     ...         selinger.forget(spark, f"{folder}/t")
     1
     """
-    status(spark)
-    arguments: dict[str, Any] = {"target": target}
-    sql = "SELECT * FROM selinger_forget(:target)"
-    if columns is not None:
-        sql = "SELECT * FROM selinger_forget(:target, columns => :columns)"
-        arguments["columns"] = list(columns)
-    return int(_rows(spark, sql, arguments)[0]["columns_forgotten"])
+    chosen: dict[str, Value] = {} if columns is None else {"columns": list(columns)}
+    return int(_rows(spark, "selinger_forget", target, **chosen)[0]["columns_forgotten"])
 
 
 def _analyzed(
@@ -370,6 +379,9 @@ def _analyzed(
             problem=more.problem or done.problem,
             bytes_written=done.bytes_written + more.bytes_written,
             seconds=done.seconds + more.seconds,
+            files_changed=done.files_changed + more.files_changed,
+            files_other_columns=done.files_other_columns + more.files_other_columns,
+            files_larger_sample=done.files_larger_sample + more.files_larger_sample,
         )
         if most is None:
             break
@@ -386,18 +398,14 @@ def _step(
     most: int | None,
 ) -> tuple[Analyzed, int, int]:
     """Run the table function once: what it did, files that are left, files that it read."""
-    arguments: dict[str, Any] = {"target": target}
-    parts = [":target"]
+    arguments: dict[str, Value] = {}
     if columns is not None:
         arguments["columns"] = columns
-        parts.append("columns => :columns")
     if sample is not None:
         arguments["sample"] = float(sample)
-        parts.append("sample => :sample")
     if most is not None:
-        arguments["most"] = most
-        parts.append("max_bytes => :most")
-    row = _rows(spark, f"SELECT * FROM selinger_analyze({', '.join(parts)})", arguments)[0]
+        arguments["max_bytes"] = most
+    row = _rows(spark, "selinger_analyze", target, **arguments)[0]
     made = Analyzed(
         relation=row["relation"],
         files=row["files"],
@@ -412,18 +420,20 @@ def _step(
         sample=row["sample"],
         bytes_written=row["bytes_written"],
         seconds=row["seconds"],
+        files_changed=row["files_changed"],
+        files_other_columns=row["files_other_columns"],
+        files_larger_sample=row["files_larger_sample"],
     )
     return made, int(row["files_left"]), made.files_read
 
 
-def _rows(spark: SparkSession, sql: str, arguments: dict[str, Any]) -> list[Row]:
-    from pyspark.errors import PySparkException
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
 
-    try:
-        return spark.sql(sql, args=arguments).collect()
-    except PySparkException as error:
-        text = str(error).partition("\n\nJVM stacktrace")[0]
-        raise AnalyzeFailed(text.partition("\n\tat ")[0]) from error
+
+def _rows(spark: SparkSession, function: str, target: str, **arguments: Value) -> list[Row]:
+    with raising(AnalyzeFailed):
+        return call_table(spark, function, target, **arguments)
 
 
 class _Bar:

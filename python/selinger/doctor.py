@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from selinger.errors import SelingerError
+from selinger.errors import JarNotFound, SelingerError, pip_install
 from selinger.install import EXTENSION, configure, installed_spark, jar_path, spark_line
 from selinger.session import status
 
@@ -88,10 +88,8 @@ def check_pyspark() -> Check:
         version = installed_spark()
         jar_path()
     except SelingerError as error:
-        from selinger.errors import JarNotFound
-
         if not isinstance(error, JarNotFound):  # the jar has a line of its own
-            return Check("PySpark", False, error.cause, "; or ".join(error.cures))
+            return Check("PySpark", False, error.cause, error.advice)
         version = installed_spark()
     return Check("PySpark", True, f"{version} (line {spark_line(version)})")
 
@@ -121,7 +119,7 @@ def check_jar() -> Check:
     try:
         path = jar_path()
     except SelingerError as error:
-        return Check("jar", False, error.cause, "; or ".join(error.cures))
+        return Check("jar", False, error.cause, error.advice)
     try:
         with zipfile.ZipFile(path) as jar:
             names = jar.namelist()
@@ -149,10 +147,10 @@ def check_session() -> Check:
         found = f"Selinger {state.version} on Spark {state.spark_version}, mode {state.mode}"
         if state.active:
             return Check("session", True, found)
-        return Check(
-            "session", False, f"{found}: not active: {state.reason}", "see the line PySpark"
-        )
+        fits = spark_line(state.spark_version) == state.built_for
+        cure = "set spark.selinger.mode=on" if fits else pip_install(state.built_for)
+        return Check("session", False, f"{found}: not active: {state.reason}", cure)
     except SelingerError as error:
-        return Check("session", False, error.cause, "; or ".join(error.cures))
+        return Check("session", False, error.cause, error.advice)
     finally:
         spark.stop()

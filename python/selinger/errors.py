@@ -14,6 +14,7 @@ __all__ = [
     "NotAQuery",
     "NotLoaded",
     "PySparkNotFound",
+    "QueryFailed",
     "SelingerError",
     "StatisticsUnusable",
     "UnknownSetting",
@@ -43,8 +44,24 @@ class SelingerError(Exception):
         self.cures = cures
         super().__init__("\n".join([cause, *(f"  - {cure}" for cure in cures)]))
 
+    @property
+    def advice(self) -> str:
+        """The cures in one line.
+
+        Examples
+        --------
+        >>> SelingerError("It is broken.", "mend it", "or replace it").advice
+        'mend it; or replace it'
+        """
+        return "; or ".join(cure.removeprefix("or ") for cure in self.cures)
+
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def pip_install(line: str) -> str:
+    """Write the command that installs PySpark of a line, such as ``4.3``."""
+    return f"pip install 'pyspark[connect]=={line}.*'"
 
 
 def _rebuilt(
@@ -104,10 +121,12 @@ class UnsupportedSpark(SelingerError):
     def __init__(self, version: str, supported: Iterable[str], why: str = "") -> None:
         self.version = version
         self.supported = tuple(supported)
+        newest = self.supported[-1] if self.supported else version
         super().__init__(
             f"Selinger does not support Spark {version}; it supports "
             f"{', '.join(self.supported)}." + (f" {why}" if why else ""),
-            "use a Spark of a supported line, with the jar of that line (selinger jar)",
+            f"install a Spark that it supports: {pip_install(newest)}",
+            "or load the jar of your Spark's line, if there is one: selinger jar prints its path",
             "or see whether a newer Selinger supports it: pip install --upgrade selinger",
         )
 
@@ -227,23 +246,27 @@ class BuilderUnreadable(SelingerError):
         )
 
 
+class QueryFailed(SelingerError):
+    """Spark cannot plan or run the query; the message is Spark's."""
+
+
 class NoSession(SelingerError):
     """A query was given as text, but there is no session to run it in."""
 
     def __init__(self) -> None:
         super().__init__(
             "There is no active Spark session to run this SQL text in.",
-            "pass it: selinger.compare(sql, spark=spark)",
+            "pass it: selinger.compare(sql, spark=spark), selinger.explain(sql, spark=spark)",
         )
 
 
 class NotAQuery(SelingerError):
-    """The SQL text is not a query: running it several times would change something."""
+    """The SQL text is not a query: to run it would change something."""
 
     def __init__(self, start: str) -> None:
         super().__init__(
-            f"Only a query can be compared, not a statement that begins with {start!r}: "
-            "it would be carried out several times.",
+            "Only a query can be compared or explained, not a statement that begins with "
+            f"{start!r}: it would be carried out.",
             "pass the SELECT (or WITH, FROM, VALUES, TABLE) part of it",
         )
 

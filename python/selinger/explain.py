@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from selinger._query import active_session, checked_query
 from selinger._render import escape, html_table, quantity, text_table
-from selinger.errors import ExplainMissing, UnsupportedSpark
+from selinger._spark import error_message, spark_errors
+from selinger.errors import ExplainMissing, QueryFailed, UnsupportedSpark
 from selinger.install import EXPLAIN_PROVIDER
 from selinger.session import overridden, status
 
@@ -125,8 +127,8 @@ class Explanation:
         return decisions_html(self.decisions) + plan
 
 
-def explain(df: DataFrame) -> Explanation:
-    """Tell what Selinger decided for a DataFrame, and why.
+def explain(df: DataFrame | str, *, spark: SparkSession | None = None) -> Explanation:
+    """Tell what Selinger decided for a query, and why.
 
     The plan is the one that the DataFrame has. In a classic session a DataFrame keeps its plan:
     after it has run this is the final one, with the decisions taken while it ran; and settings
@@ -139,8 +141,10 @@ def explain(df: DataFrame) -> Explanation:
 
     Parameters
     ----------
-    df : pyspark.sql.DataFrame
-        A classic or a Connect DataFrame. It is planned, not run.
+    df : pyspark.sql.DataFrame or str
+        A classic or a Connect DataFrame, or the SQL text of a query. It is planned, not run.
+    spark : pyspark.sql.SparkSession, optional
+        The session for SQL text; the active one by default.
 
     Returns
     -------
@@ -153,6 +157,10 @@ def explain(df: DataFrame) -> Explanation:
         If Spark shows no decisions: the message names the conf that is missing.
     NotLoaded, UnsupportedSpark
         If the session runs without Selinger.
+    NotAQuery, NoSession
+        If the SQL text is a statement, or there is no session for it.
+    QueryFailed
+        If Spark cannot plan it; the message is Spark's.
 
     Examples
     --------
@@ -160,20 +168,26 @@ def explain(df: DataFrame) -> Explanation:
     >>> df = spark.range(10).join(spark.range(5), "id")
     >>> [d.rule for d in selinger.explain(df).decisions]
     ['selectJoinOperator']
+    >>> len(selinger.explain("SELECT 1", spark=spark).decisions)
+    0
     """
-    spark = df.sparkSession
+    if isinstance(df, str):
+        text, session = checked_query(df), spark or active_session()
+    else:
+        text, session = "", df.sparkSession
     try:
+        query = session.sql(text) if isinstance(df, str) else df
         # Two threads would also put back each other's format.
-        with _explaining, overridden(spark, {_FORMAT: "json"}):
-            text = printed_plan(df)
-    except Exception:
+        with _explaining, overridden(session, {_FORMAT: "json"}):
+            printed = printed_plan(query)
+    except spark_errors() as error:
         # A provider that is named but not loaded makes Spark's own explain fail.
-        status(spark)
-        raise
-    found = parse(text)
+        status(session)
+        raise QueryFailed(error_message(error)) from error
+    found = parse(printed)
     if found is not None:
         return found
-    return _without_section(spark, text)
+    return _without_section(session, printed)
 
 
 def printed_plan(df: DataFrame) -> str:

@@ -31,6 +31,8 @@ EXPLAIN_PROVIDER = "io.selinger.explain.SelingerExplain"
 SUPPORTED_LINES = ("4.2", "4.3")
 
 _JARS = Path(__file__).parent / "jars"
+#: How ``spark.jars.packages`` names the jar of a Maven repository.
+_PACKAGE = "io.selinger:selinger-spark-"
 _JAR = re.compile(r"selinger-spark-(\d+\.\d+)\.jar")
 
 
@@ -84,7 +86,8 @@ def spark_conf(
     ----------
     base : mapping of str to str, optional
         Settings to start from. Whatever ``spark.jars``, ``spark.sql.extensions`` and
-        ``spark.sql.extendedExplainProviders`` hold stays, in its place, before ours.
+        ``spark.sql.extendedExplainProviders`` hold stays, in its place, before ours. The jar is
+        not added where ``spark.jars`` or ``spark.jars.packages`` names it already.
     explain : bool
         Whether to name the explain provider too, so that ``df.explain()`` and the SQL page of
         the UI show the decisions.
@@ -110,9 +113,14 @@ def spark_conf(
     """
     conf = dict(base or {})
     jars = _split(conf.get("spark.jars"))
-    if not any(_JAR.fullmatch(_file_name(entry)) for entry in jars):
+    packages = _split(conf.get("spark.jars.packages"))
+    loaded = any(_JAR.fullmatch(_file_name(entry)) for entry in jars) or any(
+        package.startswith(_PACKAGE) for package in packages
+    )
+    if not loaded:
         jars.append(jar if jar is not None else jar_path())
-    conf["spark.jars"] = ",".join(jars)
+    if jars:
+        conf["spark.jars"] = ",".join(jars)
     conf["spark.sql.extensions"] = _appended(conf.get("spark.sql.extensions"), EXTENSION)
     if explain:
         key = "spark.sql.extendedExplainProviders"
@@ -171,7 +179,12 @@ def configure(
         raise BuilderUnreadable
     if _runs_elsewhere(options):
         return builder
-    ours = ("spark.jars", "spark.sql.extensions", "spark.sql.extendedExplainProviders")
+    ours = (
+        "spark.jars",
+        "spark.jars.packages",
+        "spark.sql.extensions",
+        "spark.sql.extendedExplainProviders",
+    )
     known = {**launch_conf(), **{str(key): str(value) for key, value in options.items()}}
     base = {key: known[key] for key in ours if key in known}
     for key, value in spark_conf(base, explain=explain, jar=jar).items():
@@ -242,4 +255,4 @@ def _appended(value: str | None, item: str) -> str:
 
 
 def _file_name(path: str) -> str:
-    return path.partition("#")[0].rpartition("/")[2]
+    return re.split(r"[/\\]", path.partition("#")[0])[-1]

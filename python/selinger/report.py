@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from selinger._answers import differences
 from selinger._digest import Digest, digest
-from selinger._plan import diff_html, executed, plan_diff
+from selinger._plan import diff_html, executed, is_final, plan_diff
+from selinger._query import active_session, checked_query
 from selinger._render import escape, html_table, seconds, text_table
+from selinger._spark import error_condition, error_message, raising, spark_errors
 from selinger._trees import side_by_side
-from selinger.errors import ExplainMissing, NoSession, NotAQuery, UnsupportedSpark
+from selinger._verdict import LEAST_SURE, apart, is_clear, is_large, sure
+from selinger.errors import ExplainMissing, QueryFailed, UnsupportedSpark
 from selinger.explain import (
     Decision,
     Explanation,
@@ -27,7 +29,6 @@ from selinger.explain import (
 from selinger.session import overridden, status
 
 if TYPE_CHECKING:
-    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Answer", "Comparison", "Side", "compare"]
@@ -38,8 +39,17 @@ _MODES = {"stock": "off", "selinger": "on"}
 _ORDERING = "reorderJoins"
 #: The error of a query on relations that have statistics and no data.
 _NO_DATA = "SELINGER_NO_DATA"
-_QUERY = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*(\w+)", re.S)
-_QUERY_WORDS = {"select", "with", "from", "values", "table", "map", "reduce"}
+#: Plans are printed whole: a list that is cut off may hide what differs.
+_WHOLE = {
+    "spark.sql.debug.maxToStringFields": "1000",
+    "spark.sql.maxMetadataStringLength": "2000",
+    "spark.sql.maxPlanStringLength": "2147483632",
+}
+#: Warming up ends after so many seconds, or so many runs of each side more than the first.
+_WARM_UP_SECONDS = 3.0
+_WARM_UP_RUNS = 3
+#: The first run of a query that takes so long warms up well enough.
+_LONG_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -56,12 +66,15 @@ class Side:
         How many rows the answer has; None if the query failed.
     error : str or None
         The error condition that the query ended with.
+    message : str
+        What Spark says about that error.
     """
 
     seconds: tuple[float, ...]
     plan: str
     rows: int | None
     error: str | None = None
+    message: str = ""
 
     @property
     def median(self) -> float | None:
@@ -76,7 +89,8 @@ class Answer:
     Attributes
     ----------
     same : bool or None
-        None if it cannot be told: stock Spark's own answer differs from run to run.
+        None if it cannot be told: stock Spark's own answer differs from run to run, the query
+        fails on both sides, or nothing was run.
     method : str
         ``rows`` (all rows compared), ``digest`` (too many rows: count, hashes and sums computed
         in Spark), ``error`` (one side failed, or both) or ``none`` (nothing was run, because the
@@ -90,6 +104,8 @@ class Answer:
     detail: str = ""
 
     def __str__(self) -> str:
+        if self.same is None and self.method == "error":
+            return f"none, as the query fails\n{self.detail}"
         verdict = {True: "the same", False: "DIFFERENT", None: "cannot be told"}[self.same]
         how = {
             "rows": "all rows compared, in any order",
@@ -102,7 +118,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Stock Spark against Selinger; prints as a table, and as HTML in a notebook.
+    """Stock Spark against Selinger; prints a verdict and tables, and as HTML in a notebook.
 
     Where joins changed places, both orders are drawn as trees.
 
@@ -118,6 +134,10 @@ class Comparison:
         What Selinger decided.
     plan_diff : str
         Unified difference of the plans, ids left out; empty if they are the same.
+    same_plan : bool or None
+        Whether both sides ran the same plan. None if the plans before the run are the same, and
+        what adaptive execution made of them cannot be seen: over Spark Connect, and where the
+        answer is too big to be collected.
     note : str
         Why there are no decisions, if they could not be read.
     """
@@ -128,11 +148,12 @@ class Comparison:
     selinger: Side
     decisions: tuple[Decision, ...]
     plan_diff: str
+    same_plan: bool | None = False
     note: str = ""
 
     @property
     def ratio(self) -> float | None:
-        """Selinger's median time over stock's: below 1 is faster."""
+        """Selinger's median time over stock's. Only `faster` says whether that means anything."""
         ours, theirs = self.selinger.median, self.stock.median
         return ours / theirs if ours is not None and theirs else None
 
@@ -143,12 +164,56 @@ class Comparison:
         ratios = [ours / theirs for ours, theirs in pairs if theirs]
         return (min(ratios), max(ratios)) if ratios else None
 
+    @property
+    def failed(self) -> bool:
+        """Whether the query fails with stock Spark and with Selinger, by the same error."""
+        return self.answer.method == "error" and self.answer.same is None
+
+    @property
+    def sure(self) -> float | None:
+        """How sure it is which side is faster, 0 to 1; None where the runs do not tell.
+
+        It is the probability that runs of equal speed would overlap.
+        """
+        if self.same_plan or self.answer.same is False:
+            return None
+        ours, theirs = self.selinger.seconds, self.stock.seconds
+        if apart(ours, theirs) is None or not is_large(ours, theirs):
+            return None
+        return sure(len(ours))
+
+    @property
+    def faster(self) -> str | None:
+        """The faster side, ``Selinger`` or ``stock Spark``; None where the runs do not prove it.
+
+        They prove it where the plans differ, every run of one side was faster than every run of
+        the other, there are at least four of each, and the medians differ by 3 % or more.
+        """
+        if self.sure is None or self.sure < LEAST_SURE or self.ratio is None:
+            return None
+        return "Selinger" if self.ratio < 1 else "stock Spark"
+
+    @property
+    def verdict(self) -> str:
+        """What came out, in one sentence."""
+        if self.failed:
+            return f"The query fails, with stock Spark and with Selinger: {self.stock.message}"
+        if self.answer.method == "none":
+            return "Nothing was run: the tables have imported statistics and no data here."
+        if self.answer.method == "error":
+            return self._one_fails()
+        if self.answer.same is False:
+            return "The answers are DIFFERENT, so the times do not count."
+        return self._speed()
+
     def __str__(self) -> str:
+        if self.failed:
+            return self.verdict
         parts = [
+            self.verdict,
             text_table(*self._times(), right=frozenset({1, 2, 3})),
-            f"ratio: {self._ratio()}",
             f"answer: {self.answer}",
-            "plan:\n" + self.plan_diff if self.plan_diff else "plan: unchanged",
+            "plan:\n" + self.plan_diff if self.plan_diff else f"plan: {self._unchanged()}",
         ]
         parts += self._orders()
         if self.decisions:
@@ -158,19 +223,22 @@ class Comparison:
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
+        query = f"<details><summary>query</summary><pre>{escape(self.query)}</pre></details>"
+        verdict = f'<p style="white-space:pre-line"><b>{escape(self.verdict)}</b></p>'
+        if self.failed:
+            return verdict + query
         plans = "".join(
             f'<td style="vertical-align:top;text-align:left"><b>{name}</b>'
             f'<pre style="max-width:45vw;overflow-x:auto">{escape(side.plan)}</pre></td>'
             for name, side in (("stock Spark", self.stock), ("Selinger", self.selinger))
         )
         return (
-            f"<details><summary>query</summary><pre>{escape(self.query)}</pre></details>"
-            f"{html_table(*self._times())}<p>ratio: {escape(self._ratio())}</p>"
+            f"{verdict}{query}{html_table(*self._times())}"
             f'<p style="white-space:pre-line">answer: {escape(str(self.answer))}</p>'
             f"{''.join(f'<pre>{escape(order)}</pre>' for order in self._orders())}"
             f"{decisions_html(self.decisions) if self.decisions else ''}"
             f"<p>{escape(self.note)}</p>"
-            f"<p>plan: {diff_html(self.plan_diff) if self.plan_diff else 'unchanged'}</p>"
+            f"<p>plan: {diff_html(self.plan_diff) if self.plan_diff else self._unchanged()}</p>"
             f"<details><summary>both plans</summary><table><tr>{plans}</tr></table></details>"
         )
 
@@ -183,15 +251,46 @@ class Comparison:
         )
         return [drawing for drawing in drawings if drawing]
 
-    @property
-    def _unrun(self) -> bool:
-        return self.answer.method == "none"
+    def _unchanged(self) -> str:
+        if self.same_plan is None:
+            return "unchanged before the run; what adaptive execution changed cannot be seen here"
+        return "unchanged"
 
-    def _ratio(self) -> str:
-        if self.ratio is None or self.ratio_spread is None:
-            return "none, as the query " + ("was not run" if self._unrun else "failed")
-        low, high = self.ratio_spread
-        return f"{self.ratio:.2f} ({low:.2f} to {high:.2f}); below 1 Selinger is faster"
+    def _one_fails(self) -> str:
+        if self.stock.error and self.selinger.error:
+            return "The query fails with both, but Selinger's error is not stock Spark's."
+        if self.selinger.error:
+            return f"The query fails with Selinger only: {self.selinger.message}"
+        return f"The query fails with stock Spark only: {self.stock.message}"
+
+    def _speed(self) -> str:
+        """Say which side is faster and how sure that is, or why nothing is claimed."""
+        if self.same_plan:
+            return "Same plan: the difference is noise."
+        ours, theirs = self.selinger.seconds, self.stock.seconds
+        if not ours or not theirs:
+            return "No times were measured."
+        ranges = f"stock Spark {_range(theirs)}, Selinger {_range(ours)}"
+        if apart(ours, theirs) is None:
+            return f"No difference shown: the runs overlap ({ranges})."
+        if not is_large(ours, theirs):
+            return f"No difference that matters: less than 3 % ({ranges})."
+        if self.faster is None:
+            return f"Too few runs to prove a difference ({ranges}): at least 4 are needed."
+        return self._claim(statistics.median(ours), statistics.median(theirs))
+
+    def _claim(self, ours: float, theirs: float) -> str:
+        times = f"({seconds(ours)} instead of {seconds(theirs)})"
+        what = (
+            f"Selinger is {theirs / ours:.{_places(theirs / ours)}f} times as fast {times}"
+            if ours < theirs
+            else f"Selinger is slower: it takes {ours / theirs:.{_places(ours / theirs)}f} times "
+            f"as long {times}"
+        )
+        same = ", with the same answer" if self.answer.same else ""
+        # Rounded down: a little less sure than it is.
+        percent = int(1000 * (self.sure or 0.0)) / 10
+        return f"{what}{same}: {percent:g} % sure, as the runs of the two do not overlap."
 
     def _times(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         headers = ("", "median", "fastest", "slowest", "rows", "runs")
@@ -203,7 +302,7 @@ class Comparison:
 
 def compare(
     query: DataFrame | str,
-    runs: int = 3,
+    runs: int = 5,
     spark: SparkSession | None = None,
     *,
     max_rows: int = 100_000,
@@ -211,9 +310,15 @@ def compare(
 ) -> Comparison:
     """Run one query with stock Spark and with Selinger in turn, and compare.
 
-    Each side is run once to warm up, and these answers are compared; then `runs` times each, in
-    turn and in changing order, planning included. Stock is this session with
+    Both sides are run to warm up, and the answers of the first runs are compared; then they are
+    measured in turn and in changing order, planning included. Stock is this session with
     ``spark.selinger.mode=off``, Selinger the same with ``on``; all other settings stay.
+
+    Measuring ends early where more runs would not change the verdict: after one run of each side
+    where both have the same plan, after three where the runs overlap, after four where the sides
+    are 10 % or more apart. `Comparison.verdict` claims a difference only if the plans differ, all
+    runs of one side were faster than all of the other, and the medians differ by 3 % or more;
+    `Comparison.sure` says how sure that is.
 
     Rows are compared in any order, duplicates counted, floats within `tolerance`. If the answer
     has more than `max_rows` rows it is not brought to the client: it is then compared by count,
@@ -228,7 +333,7 @@ def compare(
     query : pyspark.sql.DataFrame or str
         A DataFrame, planned anew for each run; or the SQL text of a query.
     runs : int
-        Measured runs of each side, at least 1.
+        Measured runs of each side at most. Fewer than 4 prove nothing about times.
     spark : pyspark.sql.SparkSession, optional
         The session for SQL text; the active one by default.
     max_rows : int
@@ -247,6 +352,8 @@ def compare(
         If the SQL text is a statement, or there is no session for it.
     NotLoaded, UnsupportedSpark
         If the session runs without Selinger.
+    QueryFailed
+        If the query fails while it is measured, though it ran before.
     ValueError
         If `runs` is less than 1.
 
@@ -261,7 +368,7 @@ def compare(
     if runs < 1:
         raise ValueError(f"runs must be at least 1, not {runs}")
     if isinstance(query, str):
-        text, session = checked_query(query), spark or _active_session()
+        text, session = checked_query(query), spark or active_session()
 
         def fresh() -> DataFrame:
             return session.sql(text)
@@ -274,10 +381,13 @@ def compare(
             # does not mind several columns of one name.
             return query.alias("selinger_compare")
 
-    state = status(session)
+    # Whether it could act: a session whose mode is off is compared as well.
+    with overridden(session, {_MODE: _MODES["selinger"]}):
+        state = status(session)
     if not state.active:
         raise UnsupportedSpark(state.spark_version, (state.built_for,), state.reason)
-    return _Comparing(session, text, fresh, max_rows, tolerance).run(runs)
+    with raising(QueryFailed):
+        return _Comparing(session, text, fresh, max_rows, tolerance).run(runs)
 
 
 @dataclass
@@ -288,6 +398,8 @@ class _Outcome:
     rows: Sequence[Any] | None = None
     digest: Digest | None = None
     error: str | None = None
+    message: str = ""
+    seconds: float = 0.0
 
     @property
     def count(self) -> int | None:
@@ -315,20 +427,28 @@ class _Comparing:
                 bar.update()
             answer = self._judge(outcomes["stock"], outcomes["selinger"])
             plans, explanation, note = self._plans(outcomes)
-            counts = {name: (outcome.count, outcome.error) for name, outcome in outcomes.items()}
+            decisions = explanation.decisions if explanation else ()
+            same = _same_plan(plans["stock"], plans["selinger"], decisions)
+            longest = max(outcome.seconds for outcome in outcomes.values())
+            ends = {name: (o.count, o.error, o.message) for name, o in outcomes.items()}
             outcomes.clear()  # the rows are not needed while measuring
-            failed = answer.method in ("error", "none")
-            times = {} if failed else self._measure(runs, small, bar.update)
+            times: Mapping[str, Sequence[float]] = {}
+            if answer.method not in ("error", "none"):
+                if not same and longest < _LONG_SECONDS:
+                    self._warm_up_more(small)
+                times = self._measure(1 if same else runs, small, bar.update)
+        texts = {name: executed(plan) for name, plan in plans.items()}
         sides = {
-            name: Side(tuple(times.get(name, ())), plans[name], *counts[name]) for name in _MODES
+            name: Side(tuple(times.get(name, ())), texts[name], *ends[name]) for name in _MODES
         }
         return Comparison(
             query=self.text,
             answer=answer,
             stock=sides["stock"],
             selinger=sides["selinger"],
-            decisions=explanation.decisions if explanation else (),
-            plan_diff=plan_diff(plans["stock"], plans["selinger"]),
+            decisions=decisions,
+            plan_diff=plan_diff(texts["stock"], texts["selinger"]),
+            same_plan=same,
             note=note,
         )
 
@@ -337,36 +457,44 @@ class _Comparing:
             return action()
 
     def _is_small(self) -> bool:
-        from pyspark.errors import PySparkException
-
         try:
             counted = self._in_mode("stock", lambda: self.fresh().limit(self.max_rows + 1).count())
-        except PySparkException:
+        except spark_errors():
             return True  # the warm-up meets the same error, and reports it
         return int(counted) <= self.max_rows
 
     def _warm_up(self, *, small: bool) -> _Outcome:
-        from pyspark.errors import PySparkException
-
         outcome = _Outcome()
+        start = perf_counter()
         try:
             outcome.df = self.fresh()
             if small:
                 outcome.rows = outcome.df.collect()
             else:
                 outcome.digest = digest(outcome.df)
-        except PySparkException as error:
-            outcome.error = error_condition(error)
+        except spark_errors() as error:
+            outcome.error, outcome.message = error_condition(error), error_message(error)
+        outcome.seconds = perf_counter() - start
         return outcome
+
+    def _warm_up_more(self, small: bool) -> None:
+        """Run until little is compiled any more, for some seconds at most."""
+        spent = 0.0
+        for _ in range(_WARM_UP_RUNS):
+            spent += sum(self._in_mode(name, lambda: self._time(small)) for name in _MODES)
+            if spent > _WARM_UP_SECONDS:
+                break
 
     def _judge(self, stock: _Outcome, selinger: _Outcome) -> Answer:
         if stock.error == selinger.error == _NO_DATA:
             why = "the tables have imported statistics and no data here"
             return Answer(None, "none", f"The plans are compared only: {why}.")
+        if stock.error and stock.error == selinger.error:
+            return Answer(None, "error", stock.message)
         if stock.error or selinger.error:
             none = "no error"
             detail = f"stock Spark: {stock.error or none}; Selinger: {selinger.error or none}"
-            return Answer(stock.error == selinger.error, "error", detail)
+            return Answer(False, "error", detail)
         answer = self._differ(stock, selinger)
         if answer.same:
             return answer
@@ -404,8 +532,8 @@ class _Comparing:
     def _plan(self, name: str, outcome: _Outcome) -> str:
         if outcome.df is None or outcome.error not in (None, _NO_DATA):
             return ""
-        with overridden(self.spark, {_MODE: _MODES[name]}):
-            return executed(physical_plan(printed_plan(outcome.df)))
+        with overridden(self.spark, {_MODE: _MODES[name], **_WHOLE}):
+            return physical_plan(printed_plan(outcome.df))
 
     def _measure(
         self, runs: int, small: bool, advance: Callable[[], object]
@@ -415,6 +543,8 @@ class _Comparing:
             for name in list(_MODES) if run % 2 == 0 else reversed(_MODES):
                 times[name].append(self._in_mode(name, lambda: self._time(small)))
                 advance()
+            if is_clear(times["stock"], times["selinger"]):
+                break
         return times
 
     def _time(self, small: bool) -> float:
@@ -450,36 +580,23 @@ def digest_answer(stock: Digest, selinger: Digest, tolerance: float) -> Answer:
     return Answer(same, "digest", "\n".join(lines))
 
 
-def error_condition(error: PySparkException) -> str:
-    """Name an error so that two runs of one failing query give the same name."""
-    condition = error.getCondition()
-    if condition is not None:
-        return str(condition)
-    first = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {re.sub(r'[0-9]+', 'N', first[0]) if first else ''}"
+def _same_plan(stock: str, selinger: str, decisions: Sequence[Decision]) -> bool | None:
+    """Tell whether both sides ran the same plan, by what was printed of it."""
+    if plan_diff(executed(stock), executed(selinger)):
+        return False
+    if any(decision.outcome == "changed" for decision in decisions):
+        return False
+    return True if is_final(stock) and is_final(selinger) else None
 
 
-def checked_query(sql: str) -> str:
-    """Give SQL text back if it is a query.
-
-    Raises
-    ------
-    NotAQuery
-        If it is a statement.
-    """
-    word = _QUERY.match(sql)
-    if word is None or word.group(1).lower() not in _QUERY_WORDS:
-        raise NotAQuery(word.group(1) if word else sql[:20])
-    return sql
+def _range(times: Sequence[float]) -> str:
+    low, high = seconds(min(times)), seconds(max(times))
+    return low if low == high else f"{low} to {high}"
 
 
-def _active_session() -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    session = SparkSession.getActiveSession()
-    if session is None:
-        raise NoSession
-    return session
+def _places(factor: float) -> int:
+    """Give the decimal places of a factor: none that the runs could not tell apart."""
+    return 2 if factor < 1.95 else 1
 
 
 def _side_row(name: str, side: Side) -> tuple[str, ...]:

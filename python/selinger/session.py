@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from selinger._render import html_table, text_table
+from selinger._spark import Value, constant, error_message, spark_errors
 from selinger.errors import InvalidSetting, NotLoaded, UnknownSetting, UnsupportedSpark
 
 if TYPE_CHECKING:
@@ -354,11 +355,9 @@ class Settings:
 
     def _refusal(self, error: Exception) -> Exception:
         """Say which of the values Spark refused."""
-        from pyspark.errors import PySparkException
-
-        if not isinstance(error, PySparkException):
+        if not isinstance(error, spark_errors()):
             return error
-        why = str(error).partition("\n\nJVM stacktrace")[0].splitlines()[0]
+        why = error_message(error).splitlines()[0]
         named = [name for key, (name, _) in self._changes.items() if key in why]
         first = named[0] if named else next(name for name, _ in self._changes.values())
         value = next(value for name, value in self._changes.values() if name == first)
@@ -465,11 +464,11 @@ def assign(spark: SparkSession, key: str, value: str | None) -> None:
 
 def _table(spark: SparkSession, function: str) -> list[Row]:
     """Run one of the table functions that take no arguments."""
-    return call_table(spark, function, ())
+    return call_table(spark, function)
 
 
-def call_table(spark: SparkSession, function: str, arguments: Sequence[str]) -> list[Row]:
-    """Run one of Selinger's table functions.
+def call_table(spark: SparkSession, function: str, *arguments: Value, **named: Value) -> list[Row]:
+    """Run one of Selinger's table functions, with constants as its arguments.
 
     Raises
     ------
@@ -478,13 +477,11 @@ def call_table(spark: SparkSession, function: str, arguments: Sequence[str]) -> 
     """
     from pyspark.errors import AnalysisException
 
-    names = [f"a{i}" for i in range(len(arguments))]
-    query = f"SELECT * FROM {function}({', '.join(f':{name}' for name in names)})"
+    passed = [constant(value) for value in arguments]
+    passed += [f"{name} => {constant(value)}" for name, value in named.items()]
     try:
         with _absence_unlogged():
-            if not names:
-                return spark.sql(query).collect()
-            return spark.sql(query, args=dict(zip(names, arguments, strict=True))).collect()
+            return spark.sql(f"SELECT * FROM {function}({', '.join(passed)})").collect()
     except AnalysisException as error:
         if _condition(error) != _ABSENT:
             raise

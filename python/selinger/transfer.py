@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from selinger._render import html_table, quantity, text_table
+from selinger._spark import error_message, spark_errors
 from selinger.errors import StatisticsUnusable
 from selinger.session import call_table
 
@@ -139,7 +140,7 @@ def export_stats(
     target = os.fspath(file)
     if "://" in target:
         options["file"] = target
-    found = _call(spark, "selinger_export_stats", [*named.values(), json.dumps(options)])
+    found = _call(spark, "selinger_export_stats", *named.values(), json.dumps(options))
     text = str(found[0]["json"])
     if "://" not in target:
         _write(Path(target), text)
@@ -219,7 +220,7 @@ def import_stats(
     text = source if "://" in source else Path(source).read_text(encoding="utf-8")
     if "://" not in source and not text.lstrip().startswith("{"):
         raise StatisticsUnusable(f"{source} is no statistics file of Selinger: it is not JSON.")
-    return _relations(_call(spark, "selinger_import_stats", [text, json.dumps(options)]))
+    return _relations(_call(spark, "selinger_import_stats", text, json.dumps(options)))
 
 
 def imported_stats(spark: SparkSession) -> Relations:
@@ -246,7 +247,7 @@ def imported_stats(spark: SparkSession) -> Relations:
     >>> len(selinger.imported_stats(spark))
     0
     """
-    return _relations(_call(spark, "selinger_imported_stats", []))
+    return _relations(_call(spark, "selinger_imported_stats"))
 
 
 def forget_imported(spark: SparkSession, tables: Sequence[str] | None = None) -> Relations:
@@ -281,7 +282,7 @@ def forget_imported(spark: SparkSession, tables: Sequence[str] | None = None) ->
         raise TypeError("tables is a sequence of names; put the one name into a list")
     # Over Connect a query runs once more when its rows are fetched, and then nothing is left.
     before = imported_stats(spark)
-    _call(spark, "selinger_forget_imported", list(tables or ()))
+    _call(spark, "selinger_forget_imported", *(tables or ()))
     after = {relation.name for relation in imported_stats(spark)}
     return Relations(relation for relation in before if relation.name not in after)
 
@@ -328,12 +329,10 @@ def _relations(rows: list[Row]) -> Relations:
     return Relations(Relation(r["name"], r["rows"], r["bytes"], r["kind"]) for r in rows)
 
 
-def _call(spark: SparkSession, function: str, arguments: list[str]) -> list[Row]:
+def _call(spark: SparkSession, function: str, *arguments: str) -> list[Row]:
     """Call a table function, and give its errors as ours."""
-    from pyspark.errors import IllegalArgumentException
-
     try:
-        return call_table(spark, function, arguments)
-    except IllegalArgumentException as error:
-        message = str(error).partition("\n\nJVM stacktrace")[0]
-        raise StatisticsUnusable(message.removeprefix("requirement failed: ")) from error
+        return call_table(spark, function, *arguments)
+    except spark_errors() as error:
+        message = error_message(error).removeprefix("requirement failed: ")
+        raise StatisticsUnusable(message) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -133,11 +134,11 @@ def test_executors_get_the_jar_and_run_our_plan(tmp_path: Path, spark_home: Path
 
 
 def test_spark_submit_with_the_flags_of_conf(tmp_path: Path, spark_home: Path) -> None:
-    env = {**os.environ, "PYTHONPATH": str(Path(selinger.__file__).parents[1])}
-    told = subprocess.run(
-        [sys.executable, "-m", "selinger", "conf"],
-        env=env, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    """As the documentation has it, ``spark-submit $(selinger conf)``, from a path with spaces."""
+    jar = tmp_path / "my jars" / Path(selinger.jar_path()).name
+    jar.parent.mkdir()
+    shutil.copy(selinger.jar_path(), jar)
+    conf = f"{sys.executable} -m selinger conf --jar '{jar}'"
     settings = {
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.shuffle.partitions": "2",
@@ -145,9 +146,7 @@ def test_spark_submit_with_the_flags_of_conf(tmp_path: Path, spark_home: Path) -
         "spark.selinger.join.minGain": "0",
         "spark.ui.enabled": "false",
     }
-    submit = (
-        f"{spark_home}/bin/spark-submit --master local[2] --driver-memory 1g {told.stdout.strip()} "
-    )
+    submit = f"{spark_home}/bin/spark-submit --master local[2] --driver-memory 1g $({conf}) "
     submit += " ".join(f"--conf {key}={value}" for key, value in settings.items())
     launcher = ("bash", "-c", f'exec {submit} "$0" "$1"')
     check(run(tmp_path, SUBMITTED, *launcher, SPARK_HOME=str(spark_home)))

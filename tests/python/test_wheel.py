@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import venv
 import zipfile
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,34 @@ def test_wheel_holds_the_jars_and_the_types(wheel: Path) -> None:
     assert wheel.stat().st_size < MOST_BYTES
 
 
+def test_wheel_says_what_it_is(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        facts = message_from_bytes(archive.read(name))
+        licence = archive.read(f"{Path(name).parent}/licenses/LICENSE")
+    assert licence == (ROOT / "LICENSE").read_bytes()
+    assert facts["License-Expression"] == "Apache-2.0"
+    for field in ("Summary", "Author", "Keywords", "Requires-Python", "Description-Content-Type"):
+        assert facts[field], field
+    classifiers = facts.get_all("Classifier") or []
+    assert "Programming Language :: Python :: 3.13" in classifiers
+    assert "Typing :: Typed" in classifiers
+
+
+def test_jars_say_what_they_are() -> None:
+    version = (ROOT / "version.sbt").read_text().split('"')[1]
+    for jar in (ROOT / "python" / "selinger" / "jars").glob("selinger-spark-*.jar"):
+        with zipfile.ZipFile(jar) as archive:
+            licence = archive.read("META-INF/LICENSE")
+            manifest = message_from_bytes(archive.read("META-INF/MANIFEST.MF"))
+        assert licence == (ROOT / "LICENSE").read_bytes()
+        assert manifest["Implementation-Version"] == version
+        assert manifest["Bundle-License"] == "Apache-2.0"
+        assert (
+            f"selinger-spark-{'.'.join(manifest['Built-For-Spark'].split('.')[:2])}.jar" == jar.name
+        )
+
+
 def test_wheel_has_the_version_of_the_build(wheel: Path) -> None:
     version = (ROOT / "version.sbt").read_text().split('"')[1]
     assert wheel.name == f"selinger-{version}-py3-none-any.whl"
@@ -96,6 +125,24 @@ def test_doctor_finds_all_well(environment: Path, tmp_path: Path) -> None:
     names = [line.split("] ")[1].split(":")[0] for line in report if line.startswith("[")]
     assert names == ["Python", "PySpark", "Java", "jar", "session"]
     assert all(line.startswith("[ok] ") for line in report)
+
+
+def test_a_query_that_fails_is_told_by_the_exit_code(environment: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+    sql = "SELECT id / (id - 3) FROM range(9)"
+    done = run(environment / "selinger", "compare", sql, "--master", "local[2]", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.startswith(
+        "The query fails, with stock Spark and with Selinger: [DIVIDE_BY_ZERO] Division by zero."
+    )
+    done = run(
+        environment / "selinger", "compare", "SELECT * FROM t", "--table", "t=broken.parquet",
+        "--master", "local[2]", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert "broken.parquet" in done.stderr
+    assert "Py4JJavaError" not in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_query_both_ways(environment: Path, tmp_path: Path) -> None:

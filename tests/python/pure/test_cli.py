@@ -26,6 +26,14 @@ def test_jar_prints_the_path_and_nothing_else(jar: str, capsys: pytest.CaptureFi
     assert capsys.readouterr().out == f"{jar}\n"
 
 
+def test_version(jar: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--version"])
+    assert caught.value.code == 0
+    out = capsys.readouterr().out
+    assert out == f"selinger {selinger.__version__} (jars for Spark: 4.3)\n"
+
+
 def test_jar_of_an_unsupported_version(jar: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["jar", "--spark-version", "3.5.0"]) == 3
     out, err = capsys.readouterr()
@@ -36,22 +44,29 @@ def test_jar_of_an_unsupported_version(jar: str, capsys: pytest.CaptureFixture[s
 def test_conf_prints_flags_that_a_shell_can_read(
     jar: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """``$(selinger conf)`` is cut at spaces, whatever quotes there are."""
     assert cli.main(["conf"]) == 0
-    assert shlex.split(capsys.readouterr().out) == [
-        "--jars",
-        jar,
-        "--conf",
-        f"spark.sql.extensions={selinger.EXTENSION}",
-        "--conf",
-        f"spark.sql.extendedExplainProviders={selinger.EXPLAIN_PROVIDER}",
-    ]
+    out = capsys.readouterr().out
+    assert (
+        out.split()
+        == shlex.split(out)
+        == [
+            "--jars",
+            Path(jar).as_uri(),
+            "--conf",
+            f"spark.sql.extensions={selinger.EXTENSION}",
+            "--conf",
+            f"spark.sql.extendedExplainProviders={selinger.EXPLAIN_PROVIDER}",
+        ]
+    )
 
 
 def test_conf_properties_are_read_back(jar: str, capsys: pytest.CaptureFixture[str]) -> None:
     from selinger._launch import parse_properties
 
     assert cli.main(["conf", "--format", "properties"]) == 0
-    assert parse_properties(capsys.readouterr().out) == selinger.spark_conf()
+    expected = {**selinger.spark_conf(), "spark.jars": Path(jar).as_uri()}
+    assert parse_properties(capsys.readouterr().out) == expected
 
 
 def test_conf_json(jar: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,11 +122,14 @@ def test_doctor_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     check = doctor.check_pyspark()
     assert not check.ok
     assert "pip install 'selinger[spark]'" in str(check)
+    assert "or or" not in str(check)
 
 
 def test_doctor_on_an_unsupported_line(jar: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.version.__version__", "3.5.1")
-    assert "does not support Spark 3.5.1" in doctor.check_pyspark().found
+    check = doctor.check_pyspark()
+    assert "does not support Spark 3.5.1" in check.found
+    assert "pip install 'pyspark[connect]==4.3.*'" in check.cure
 
 
 def _java(folder: Path, says: str) -> str:

@@ -20,6 +20,18 @@ def test_cause_comes_first_then_the_cures() -> None:
     assert (error.cause, error.cures) == ("Wrong.", ("do this", "or that"))
 
 
+def test_the_advice_in_one_line_has_one_or() -> None:
+    error = errors.PySparkNotFound()
+    assert "; or put the Python folder" in error.advice
+    assert "or or" not in error.advice
+
+
+def test_an_unsupported_spark_names_the_pip_install_that_helps() -> None:
+    error = errors.UnsupportedSpark("3.5.1", ["4.2", "4.3"])
+    assert "pip install 'pyspark[connect]==4.3.*'" in error.cures[0]
+    assert "pip install --upgrade selinger" in error.cures[-1]
+
+
 def test_not_loaded_names_three_causes_and_what_the_session_has() -> None:
     text = str(errors.NotLoaded("x.Y", None))
     assert "spark.sql.extensions is x.Y, spark.jars is unset" in text

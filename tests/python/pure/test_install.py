@@ -130,6 +130,28 @@ def test_spark_conf_obeys_a_jar_of_ours_elsewhere(jars: Path) -> None:
     assert selinger.spark_conf(jar="hdfs:///s.jar")["spark.jars"] == "hdfs:///s.jar"
 
 
+def test_spark_conf_adds_no_jar_beside_that_of_a_package(jars: Path) -> None:
+    base = {"spark.jars.packages": "a:b:1, io.selinger:selinger-spark-4.3_2.13:0.1.0"}
+    assert "spark.jars" not in selinger.spark_conf(base)
+    assert selinger.spark_conf(base)[EXTENSIONS] == selinger.EXTENSION
+    assert "spark.jars" in selinger.spark_conf({"spark.jars.packages": "a:b:1"})
+
+
+def test_configure_sees_the_package_of_the_launcher(
+    jars: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = "io.selinger:selinger-spark-4.3_2.13:0.1.0"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--packages {package} pyspark-shell")
+    builder: Any = Builder()
+    assert "spark.jars" not in selinger.configure(builder)._options
+    assert builder._options["spark.jars.packages"] == package
+
+
+def test_spark_conf_knows_its_jar_by_a_path_of_windows(jars: Path) -> None:
+    base = {"spark.jars": "C:\\Users\\me\\selinger-spark-4.3.jar"}
+    assert selinger.spark_conf(base)["spark.jars"] == base["spark.jars"]
+
+
 def test_spark_conf_without_explain(jars: Path) -> None:
     assert PROVIDERS not in selinger.spark_conf(explain=False)
 
@@ -193,12 +215,14 @@ def test_configure_refuses_a_builder_that_hides_its_options(jars: Path) -> None:
 
 def test_properties_in_all_their_forms() -> None:
     text = "# c\n\nspark.a  1\nspark.b=2\nspark.c : 3\nspark.d  x=y z\nspark.e 1,\\\n2\nspark.f\n"
+    text += "spark.g C:\\\\jars\\\\\\u0061.jar\n"
     assert parse_properties(text) == {
         "spark.a": "1",
         "spark.b": "2",
         "spark.c": "3",
         "spark.d": "x=y z",
         "spark.e": "1,2",
+        "spark.g": "C:\\jars\\a.jar",
     }
 
 

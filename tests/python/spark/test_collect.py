@@ -35,6 +35,23 @@ def segments(store: Path) -> int:
     return len(list(store.glob("*/*.sketch")))
 
 
+@pytest.mark.usefixtures("store")
+def test_analyze_says_why_it_reads_a_file_again(spark: SparkSession, table: str) -> None:
+    assert "again" not in str(selinger.analyze(spark, table, ["k"]))
+    again = selinger.analyze(spark, table, ["k", "s"])
+    assert again[0].files_other_columns == 2
+    assert "read again: 2 files of which other columns were read before" in str(again)
+    assert "read again: 2 files of which other columns" in again._repr_html_()
+
+
+@pytest.mark.usefixtures("store")
+def test_analyze_a_path_that_sql_could_misread(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "it's $1 é")
+    spark.range(7).write.parquet(path)
+    assert selinger.analyze(spark, path, ["id"], sample=1.0)[0].rows_read == 7
+    assert selinger.stats(spark, path)[0].rows == 7
+
+
 def test_analyze_then_stats_then_forget(spark: SparkSession, store: Path, table: str) -> None:
     done = selinger.analyze(spark, table)
     assert (done[0].files, done[0].files_read, done[0].rows_read) == (2, 2, 20_000)

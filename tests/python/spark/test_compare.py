@@ -41,8 +41,10 @@ def test_compare_a_dataframe(spark: SparkSession, joined: DataFrame) -> None:
 def test_compare_prints_a_table_and_html(joined: DataFrame) -> None:
     result = selinger.compare(joined, runs=1)
     text, html = str(result), result._repr_html_()
-    for part in ("stock Spark", "Selinger", "median", "ratio: ", "answer: the same"):
+    for part in ("stock Spark", "Selinger", "median", "answer: the same"):
         assert part in text
+    assert text.startswith(result.verdict)
+    assert "Too few runs" in result.verdict
     assert "ShuffledHashJoin" in result.plan_diff
     assert "#" not in result.plan_diff
     assert "<table>" in html
@@ -84,7 +86,48 @@ def test_compare_sql(spark: SparkSession, tmp_path: Path) -> None:
 def test_compare_with_nothing_to_change(spark: SparkSession) -> None:
     result = selinger.compare(spark.range(10), runs=1)
     assert result.plan_diff == ""
+    assert result.same_plan is True
+    assert result.faster is None
+    assert str(result).startswith("Same plan: the difference is noise.")
     assert "plan: unchanged" in str(result)
+
+
+def test_compare_in_a_session_whose_mode_is_off(spark: SparkSession) -> None:
+    with selinger.disabled(spark):
+        assert selinger.compare(spark.range(10), runs=1).answer.same is True
+        assert spark.conf.get("spark.selinger.mode") == "off"
+
+
+def test_compare_measures_once_where_the_plan_is_the_same(spark: SparkSession) -> None:
+    result = selinger.compare(spark.range(10), runs=9)
+    assert len(result.stock.seconds) == len(result.selinger.seconds) == 1
+
+
+@pytest.mark.usefixtures("no_broadcast")
+def test_compare_stops_when_the_answer_is_clear(
+    joined: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def time(self: Any, small: bool) -> float:
+        return 1.0 if self.spark.conf.get("spark.selinger.mode") == "on" else 2.0
+
+    monkeypatch.setattr(report._Comparing, "_time", time)
+    result = selinger.compare(joined, runs=9)
+    assert len(result.stock.seconds) == 4
+    assert result.faster == "Selinger"
+    assert "Selinger is 2.0 times as fast" in result.verdict
+    monkeypatch.setattr(report._Comparing, "_time", lambda *_: 1.0)
+    result = selinger.compare(joined, runs=9)
+    assert len(result.stock.seconds) == 3
+    assert result.faster is None
+    assert "the runs overlap" in result.verdict
+
+
+def test_compare_sees_a_difference_in_a_long_list(spark: SparkSession) -> None:
+    """Spark cuts long lists of columns when it prints a plan; what differs may be cut off."""
+    columns = ", ".join(f"id + {i} AS c{i}" for i in range(40))
+    printed = selinger.compare(f"SELECT {columns} FROM range(3)", runs=1, spark=spark).stock.plan
+    assert "c39" in printed
+    assert "more fields" not in printed
 
 
 def test_compare_columns_of_one_name(spark: SparkSession) -> None:
@@ -97,12 +140,46 @@ def test_compare_columns_of_one_name(spark: SparkSession) -> None:
 
 def test_compare_a_query_that_fails_both_ways(spark: SparkSession) -> None:
     result = selinger.compare("SELECT id / (id - 3) FROM range(9)", runs=1, spark=spark)
-    assert result.answer.same is True
+    assert result.failed
+    assert result.answer.same is None
     assert result.answer.method == "error"
     assert result.stock.error == result.selinger.error == "DIVIDE_BY_ZERO"
     assert result.stock.seconds == ()
     assert result.ratio is None
-    assert "DIVIDE_BY_ZERO" in str(result)
+    assert "[DIVIDE_BY_ZERO] Division by zero." in str(result)
+    assert "the same" not in str(result)
+
+
+def test_compare_a_query_on_a_damaged_file(spark: SparkSession, tmp_path: Path) -> None:
+    """A classic session gives this error as py4j's own."""
+    path = tmp_path / "t"
+    spark.range(100).coalesce(1).write.parquet(str(path))
+    (part,) = path.glob("*.parquet")
+    for sums in path.glob(".*.crc"):
+        sums.unlink()
+    df = spark.read.parquet(str(path))
+    data = bytearray(part.read_bytes())
+    data[4:40] = b"\xff" * 36
+    part.write_bytes(data)
+    result = selinger.compare(df, runs=1)
+    assert result.failed, str(result)
+    assert (result.stock.error or "").startswith("FAILED_READ_FILE")
+    assert result.verdict.startswith(
+        "The query fails, with stock Spark and with Selinger: [FAILED_READ_FILE"
+    )
+    assert "\tat " not in str(result)
+
+
+def test_compare_gives_an_error_while_it_measures_as_ours(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: Any, small: bool) -> float:
+        spark.sql("SELECT id / 0 FROM range(3)").collect()
+        return 1.0
+
+    monkeypatch.setattr(report._Comparing, "_time", fails)
+    with pytest.raises(selinger.QueryFailed, match=r"^\[DIVIDE_BY_ZERO\]"):
+        selinger.compare(spark.range(3), runs=1)
 
 
 def test_compare_needs_a_query(spark: SparkSession) -> None:

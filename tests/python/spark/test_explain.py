@@ -50,6 +50,16 @@ def test_explain_leaves_settings_and_output_as_they_were(
         spark.conf.unset("spark.selinger.explain.format")
 
 
+def test_explain_takes_sql(spark: SparkSession) -> None:
+    sql = "SELECT * FROM range(10) a JOIN range(5) b ON a.id = b.id"
+    assert [d.rule for d in selinger.explain(sql, spark=spark).decisions] == ["selectJoinOperator"]
+    assert selinger.explain(sql).plan
+    with pytest.raises(selinger.NotAQuery, match="compared or explained"):
+        selinger.explain("DROP TABLE t", spark=spark)
+    with pytest.raises(selinger.QueryFailed, match=r"^\[TABLE_OR_VIEW_NOT_FOUND\]"):
+        selinger.explain("SELECT * FROM no_such_table", spark=spark)
+
+
 def test_explain_when_off_has_no_decisions(spark: SparkSession, joined: DataFrame) -> None:
     with selinger.disabled(spark):
         explanation = selinger.explain(joined)

@@ -107,7 +107,7 @@ def test_plans_are_compared_though_nothing_runs(spark: SparkSession, file: Path)
     assert result.decisions
     assert "Scan" in result.stock.plan
     assert "Scan" in result.selinger.plan
-    assert "was not run" in str(result)
+    assert str(result).startswith("Nothing was run: ")
 
 
 @pytest.mark.parametrize("scale", [0, -1, math.nan, math.inf, {"moves": 0}])

@@ -196,6 +196,7 @@ class LayeringSuite extends AnyFunSuite {
       "SampleStore$.current",
       "SampleStore$.sampleReads",
       "SketchStore$.current",
+      "UnknownSettings$.warned",
       "UsedColumns$.seen"
     )
 

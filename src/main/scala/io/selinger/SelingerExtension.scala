@@ -1,8 +1,10 @@
 package io.selinger
 
+import io.selinger.conf.UnknownSettings
 import io.selinger.core.{BuildInfo, Hook, OpenPlanningPass}
 import io.selinger.exec.PlanAggregatePerTask
 import io.selinger.explain.TableFunctions
+import io.selinger.ordering.ablation.Mechanism
 import io.selinger.stats.sketches.{RunFunctionsOnce, SketchFunctions}
 import io.selinger.transfer.{
   RefuseImportedScans,
@@ -48,11 +50,16 @@ final class SelingerExtension(registry: Registry) extends (SparkSessionExtension
 
   override def apply(extensions: SparkSessionExtensions): Unit = {
     val inactive = SelingerExtension.unsupported(SPARK_VERSION)
-    extensions.injectTableFunction(TableFunctions.status(inactive).description)
+    // Where the rest is not loaded, nobody can say what a setting is.
+    lazy val unknown =
+      new UnknownSettings(registry.settings.map(_.key) :+ Mechanism.setting)
+    def unknownSettings = if (inactive.isEmpty) unknown.described else Nil
+    extensions.injectTableFunction(TableFunctions.status(inactive, unknownSettings).description)
     inactive match {
       case Some(reason) => SelingerExtension.warnOnce(reason)
       case None =>
         injectFunctions(extensions)
+        extensions.injectCheckRule(_ => unknown.warn)
         injectImportedTables(extensions)
         injectRules(extensions)
     }

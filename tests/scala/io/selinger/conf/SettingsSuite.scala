@@ -3,7 +3,7 @@ package io.selinger.conf
 import io.selinger.Registry
 import io.selinger.core.Mode
 import io.selinger.rule.ShareEstimates
-import io.selinger.testing.SharedSession
+import io.selinger.testing.{LoggedWarnings, SharedSession}
 import org.scalatest.funsuite.AnyFunSuite
 
 class SettingsSuite extends AnyFunSuite with SharedSession {
@@ -13,6 +13,29 @@ class SettingsSuite extends AnyFunSuite with SharedSession {
   private val all = Registry.all.settings
 
   private val units = Set("bytes", "ms", "share", "factor", "count", "flag", "path", "choice")
+
+  test("a mistyped key is logged once, with the setting that was probably meant") {
+    val unknown = new UnknownSettings(all.map(_.key))
+    assert(unknown.nearest("spark.selinger.mod").contains(MODE.key))
+    assert(unknown.nearest("spark.selinger.failonerror").contains(FAIL_ON_ERROR.key))
+    assert(unknown.nearest("spark.selinger.qqqqqqqqqqqq").isEmpty)
+    assert(unknown.described.isEmpty)
+    val logged = LoggedWarnings.during {
+      withConf("spark.selinger.mdoe" -> "off") {
+        spark.range(1).collect()
+        spark.range(1).collect()
+      }
+      spark.sql("SET spark.selinger.modes = off").collect()
+      spark.conf.unset("spark.selinger.modes")
+      spark.sql("SET spark.selinger.mode").collect()
+    }
+    assert(
+      logged.filter(_.contains("has no setting")) == Seq("mdoe", "modes").map(name =>
+        s"Selinger has no setting spark.selinger.$name (did you mean ${MODE.key}?). " +
+          "It does nothing."
+      )
+    )
+  }
 
   test("defaults: on, silent about its own errors, explained for people, rules switched on") {
     assert(MODE.default == "on")

@@ -32,9 +32,20 @@ class TableFunctionsSuite extends AnyFunSuite with SharedSession {
         "active" -> "true",
         "reason" -> "",
         "mode" -> "on",
-        "explain_provider" -> "true"
+        "explain_provider" -> "true",
+        "unknown_settings" -> ""
       )
     )
+  }
+
+  test("selinger_status: mistyped settings, each with the one that was probably meant") {
+    withConf("spark.selinger.join.broadcastMaxByte" -> "1m", "spark.selinger.xyz" -> "1") {
+      assert(
+        status()("unknown_settings") ==
+          "spark.selinger.join.broadcastMaxByte (did you mean " +
+          "spark.selinger.join.broadcastMaxBytes?), spark.selinger.xyz"
+      )
+    }
   }
 
   test("selinger_status: follows the mode and the explain provider") {
@@ -154,7 +165,7 @@ class TableFunctionsSuite extends AnyFunSuite with SharedSession {
 
   test("where the extension is not active only selinger_status exists, and queries run") {
     val inactive: SparkSessionExtensions => Unit =
-      _.injectTableFunction(TableFunctions.status(Some("the reason")).description)
+      _.injectTableFunction(TableFunctions.status(Some("the reason"), Nil).description)
     withSession(inactive) { session =>
       val found = status(session)
       assert(

@@ -189,6 +189,23 @@ class TransferSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("a calendar keeps its days at any scale, unless it is named") {
+    withFolder { folder =>
+      val days = folder.resolve("days").toString
+      spark.range(1000).selectExpr("id AS k", "date_add(DATE'2020-01-01', int(id)) AS day")
+        .write.parquet(days)
+      val text = spark.sql(s"SELECT * FROM selinger_export_stats('$days')").head().getString(0)
+      elsewhere { session =>
+        def rows(scale: String) = {
+          val _ = imports(session, text, s"""{"scale": $scale}""")
+          estimate(session.table("days")).get.rows.value
+        }
+        assert(rows("100") == 1000)
+        assert(rows("""{"days": 100}""") == 100000)
+      }
+    }
+  }
+
   // ---- running ------------------------------------------------------------------------------
 
   Seq("true", "false").foreach { adaptive =>

@@ -39,8 +39,11 @@ final case class TableFunction(name: String, usage: String, builder: TableFuncti
 /** What Selinger says of itself in SQL, so that every language and Spark Connect can ask. */
 object TableFunctions {
 
-  /** @param inactive why the rest of Selinger is not loaded, if it is not */
-  def status(inactive: Option[String]): TableFunction =
+  /**
+   * @param inactive why the rest of Selinger is not loaded, if it is not
+   * @param unknownSettings keys of the session that look like settings of ours and are none
+   */
+  def status(inactive: Option[String], unknownSettings: => Seq[String]): TableFunction =
     of(
       "selinger_status",
       "What Selinger is, and whether it works in this session.",
@@ -60,7 +63,8 @@ object TableFunctions {
         else ""),
         "mode" -> mode,
         "explain_provider" ->
-          providers.split(',').map(_.trim).contains(classOf[SelingerExplain].getName).toString
+          providers.split(',').map(_.trim).contains(classOf[SelingerExplain].getName).toString,
+        "unknown_settings" -> unknownSettings.mkString(", ")
       ).map { case (key, value) => Seq(key, value) }
     }
 

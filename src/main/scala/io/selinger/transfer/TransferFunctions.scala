@@ -2,7 +2,7 @@ package io.selinger.transfer
 
 import io.selinger.core.BuildInfo
 import io.selinger.explain.TableFunction
-import io.selinger.stats.imported.{PortableRelation, StatisticsFile}
+import io.selinger.stats.imported.{PortableRelation, ScaleStatistics, StatisticsFile}
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql
 import org.apache.spark.sql.Row
@@ -124,7 +124,10 @@ object TransferFunctions {
       relations: Seq[PortableRelation],
       factors: Either[Double, Map[String, Double]]
   ): String => Double = factors match {
-    case Left(one) => _ => one
+    case Left(one) =>
+      // Who means a calendar too, names it.
+      val calendars = relations.filter(ScaleStatistics.isCalendar).map(_.name).toSet
+      name => if (calendars(name)) 1.0 else one
     case Right(each) =>
       def key(name: String) =
         RelationNames.text(RelationNames.parts(session, name)).toLowerCase(java.util.Locale.ROOT)

@@ -67,6 +67,33 @@ class ScaleStatisticsSuite extends AnyFunSuite {
     assert(found.columns.values.flatMap(_.distinct).forall(_.origin == Origin.Derived))
   }
 
+  private def calendar(kind: DataType, low: Double, high: Double, rows: Double = 1827) =
+    relation("days", rows)(
+      ("d_key", LongType, column(rows, Some((1.0, rows)))),
+      ("d_day", kind, column(rows, Some((low, high))))
+    )
+
+  test("a calendar has a row for each day, or for each hour, minute or second of a day") {
+    // 2020 to 2024
+    assert(ScaleStatistics.isCalendar(calendar(DateType, 18262, 20088)))
+    assert(ScaleStatistics.isCalendar(calendar(TimestampType, 18262 * 86400e6, 20088 * 86400e6)))
+    assert(ScaleStatistics.isCalendar(calendar(IntegerType, 20200101, 20241231)))
+    Seq(24, 1440, 86400).foreach { parts =>
+      val times = relation("times", parts)(("t", IntegerType, column(parts, Some((0, parts - 1)))))
+      assert(ScaleStatistics.isCalendar(times))
+    }
+  }
+
+  test("not a calendar: few days, days with gaps, other numbers") {
+    all.foreach(relation => assert(!ScaleStatistics.isCalendar(relation), relation.name))
+    assert(!ScaleStatistics.isCalendar(calendar(DateType, 1, 300, rows = 300)))
+    assert(!ScaleStatistics.isCalendar(calendar(DateType, 0, 20088)))
+    assert(!ScaleStatistics.isCalendar(calendar(IntegerType, 20200001, 20241231)))
+    assert(!ScaleStatistics.isCalendar(calendar(LongType, 1, 1827)))
+    val orders = relation("orders", 86400)(("o", IntegerType, column(86400, Some((1, 86400)))))
+    assert(!ScaleStatistics.isCalendar(orders))
+  }
+
   test("what grows, and why") {
     val growth = ScaleStatistics.growth(all, _ => 10)
     assert(growth("customers") == Map("c_id" -> Growth.Key(10), "c_name" -> Growth.Key(10)))

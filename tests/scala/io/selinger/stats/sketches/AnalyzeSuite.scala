@@ -188,6 +188,44 @@ class AnalyzeSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("a file that is read again: because of a change, of columns, or of a larger sample") {
+    withStore { (data, _) =>
+      spark.range(0, 1000, 1, 20).selectExpr("id AS a", "id AS b").write.parquet(data.toString)
+      def again(more: String) = {
+        val done = analyze(data, more)
+        Seq("files_read", "files_changed", "files_other_columns", "files_larger_sample")
+          .map(done.getAs[Int](_))
+      }
+      assert(again(", columns => 'a', sample => 0.5") == Seq(10, 0, 0, 0))
+      // Half of them were never read.
+      assert(again(", columns => 'a'") == Seq(10, 0, 0, 0))
+      assert(again(", columns => 'a, b'") == Seq(20, 0, 20, 0))
+      val listed = Files.list(data)
+      val (sums, parts) =
+        try
+          listed.iterator.asScala.toSeq
+            .filterNot(_.endsWith("_SUCCESS"))
+            .partition(_.toString.endsWith(".crc"))
+        finally listed.close()
+      sums.foreach(Files.delete(_))
+      Files.copy(parts(1), parts(0), java.nio.file.StandardCopyOption.REPLACE_EXISTING)
+      assert(parts(0).toFile.setLastModified(1000000000000L))
+      assert(again(", columns => 'a, b'") == Seq(1, 1, 0, 0))
+      assert(again(", columns => 'a, b'") == Seq(0, 0, 0, 0))
+    }
+  }
+
+  test("a file is read again where a smaller part of it was read before") {
+    withStore { (data, _) =>
+      spark.range(0, 60000, 1, 1).write.option("parquet.block.size", "65536")
+        .parquet(data.toString)
+      assert(analyze(data, ", sample => 0.2").getAs[Int]("files_read") == 1)
+      val done = analyze(data)
+      assert(done.getAs[Int]("files_read") == 1 && done.getAs[Int]("files_larger_sample") == 1)
+      assert(done.getAs[Int]("files_changed") + done.getAs[Int]("files_other_columns") == 0)
+    }
+  }
+
   test("a file that changed is like one that was never seen") {
     withStore { (data, _) =>
       spark.range(0, 1000, 1, 1).write.parquet(data.toString)

@@ -2,7 +2,9 @@ package io.selinger.stats.imported
 
 import io.selinger.core.Quantity
 import io.selinger.stats.files.FooterReader
+import java.time.LocalDate
 import org.apache.spark.sql.types._
+import scala.util.Try
 
 /**
  * Statistics of data that does not exist: the same tables with more rows. Pure functions.
@@ -17,6 +19,8 @@ import org.apache.spark.sql.types._
  *     nothing, nor do they matter: a join finds as many rows either way.
  *   - A whole-numbered column with few rows for each value (the number of an order with a dozen
  *     items) grows with its relation, for the same reason.
+ *   - A calendar stays as it is, unless it is named: a relation with a row for each day, or for each
+ *     hour, minute or second of a day. More sales do not make more days.
  *   - All others keep their values: there are no more days, states or prices. So do shares: of
  *     nulls, of frequent values, and widths.
  */
@@ -28,6 +32,10 @@ object ScaleStatistics {
   private val coverage = 0.9
   // With fewer values, a key is not recognized as what other columns refer to.
   private val leastReferred = 100.0
+  // A calendar has a row for nearly every day between its ends, in a year at least.
+  private val leastDays = 365.0
+  private val microsOfDay = 86400e6
+  private val partsOfDay = Set(24.0, 1440.0, 86400.0)
   // As few rows for each value are one thing of several rows, in as many rows at least.
   private val fewRows = 20.0
   private val leastRows = 1000.0
@@ -86,6 +94,41 @@ object ScaleStatistics {
         growthOf(relation, name, column, factorOf(relation.name), keys).map(name -> _)
       }
     }.toMap
+  }
+
+  /** Whether a relation has one row for each day, or for each hour, minute or second of a day. */
+  def isCalendar(relation: PortableRelation): Boolean =
+    relation.rows.exists { rows =>
+      relation.columns.exists { case (name, column) =>
+        isUnique(relation, column) && kindOf(relation, name).exists { kind =>
+          val days = for {
+            low <- column.min
+            high <- column.max
+            days <- daysBetween(kind, low.value, high.value)
+          } yield days
+          days.exists(days => days >= leastDays && rows.value >= unique * days) ||
+          isWhole(kind) && partsOfDay(rows.value) && column.min.exists(_.value == 0.0) &&
+          column.max.exists(_.value == rows.value - 1)
+        }
+      }
+    }
+
+  /** Days from one value to another, both included, if values of such a column are days. */
+  private def daysBetween(kind: DataType, low: Double, high: Double): Option[Double] = kind match {
+    case DateType => Some(high - low + 1)
+    case TimestampType | TimestampNTZType => Some((high - low) / microsOfDay + 1)
+    case _ if isWhole(kind) => for (from <- dayOf(low); to <- dayOf(high)) yield to - from + 1
+    case _ => None
+  }
+
+  /** The day that a number such as 20240131 means. */
+  private def dayOf(number: Double): Option[Double] = {
+    val digits = number.toLong
+    Option.when(digits >= 15000101L && digits <= 29991231L)(digits).flatMap { day =>
+      Try(
+        LocalDate.of((day / 10000).toInt, (day / 100 % 100).toInt, (day % 100).toInt)
+      ).toOption.map(_.toEpochDay.toDouble)
+    }
   }
 
   private def growthOf(

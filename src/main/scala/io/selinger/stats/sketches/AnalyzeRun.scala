@@ -39,6 +39,9 @@ private[selinger] final case class AnalyzeRequest(
  * @param skipped columns of which nothing is collected, with why
  * @param rows read in this run
  * @param bytes that this run has written
+ * @param changed of the files read: those that had been read before and have changed since
+ * @param otherColumns of the files read: those that had been read before, for other columns only
+ * @param largerSample of the files read: those of which a smaller part had been read before
  */
 private[selinger] final case class AnalyzeResult(
     relation: String,
@@ -55,7 +58,10 @@ private[selinger] final case class AnalyzeResult(
     problem: Option[String],
     sample: Double,
     bytes: Long,
-    seconds: Double
+    seconds: Double,
+    changed: Int,
+    otherColumns: Int,
+    largerSample: Int
 )
 
 /**
@@ -97,10 +103,12 @@ private[selinger] object AnalyzeRun {
     val versions = target.files.map(FileVersion.of)
     val places = versions.zipWithIndex.toMap
     // A part of a file is as good as asked for, or it is read again.
-    val missing = columns.map { column =>
-      val shares = collected.shares(nameOf(column), column.dataType, places)
+    val shares = columns.map { column =>
+      column -> collected.shares(nameOf(column), column.dataType, places)
+    }
+    val missing = shares.map { case (column, known) =>
       column -> target.files.indices.filterNot(i =>
-        shares.get(i).exists(_ >= math.min(0.999, request.sample * 0.5))
+        known.get(i).exists(_ >= math.min(0.999, request.sample * 0.5))
       ).toSet
     }
     val wanted = wantedParts(target, request.sample, hadoop)
@@ -115,6 +123,8 @@ private[selinger] object AnalyzeRun {
     if (passes.nonEmpty) compacted(folder, target, places, hadoop, cache)
     val skippedFiles = passes.flatMap(_.problems.map(_._1)).toSet
     val left = open.diff(now)
+    val before = collected.segments.flatMap(_.files).toSet
+    val again = rereadFiles(now -- skippedFiles, versions, before, shares.map(_._2))
     AnalyzeResult(
       target.name,
       target.files.size,
@@ -130,8 +140,40 @@ private[selinger] object AnalyzeRun {
       passes.flatMap(_.problems.map(_._2)).headOption,
       request.sample,
       passes.map(_.bytes).sum,
-      (System.nanoTime() - start) / 1e9
+      (System.nanoTime() - start) / 1e9,
+      again(Changed),
+      again(OtherColumns),
+      again(LargerSample)
     )
+  }
+
+  // ---- why a file is read again ---------------------------------------------------------------
+
+  private sealed trait Reread
+  private case object Changed extends Reread
+  private case object OtherColumns extends Reread
+  private case object LargerSample extends Reread
+
+  /**
+   * How many of `files` had been read before, by the reason to read them again.
+   *
+   * @param before all that is kept of
+   * @param shares for each column the part that is kept of each file
+   */
+  private def rereadFiles(
+      files: Set[Int],
+      versions: IndexedSeq[FileVersion],
+      before: Set[FileVersion],
+      shares: Seq[Map[Int, Double]]
+  ): Map[Reread, Int] = {
+    val paths = before.map(_.path)
+    val reasons: Seq[Reread] = files.toSeq.flatMap { i =>
+      if (!paths(versions(i).path)) None
+      else if (!before(versions(i))) Some(Changed)
+      else if (shares.exists(!_.contains(i))) Some(OtherColumns)
+      else Some(LargerSample)
+    }
+    reasons.groupMapReduce(identity)(_ => 1)(_ + _).withDefaultValue(0)
   }
 
   // ---- what to collect ----------------------------------------------------------------------

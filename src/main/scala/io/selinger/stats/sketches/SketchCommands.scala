@@ -56,7 +56,10 @@ private[sketches] final case class AnalyzeCommand(
         result.problem.orNull,
         result.sample,
         result.bytes,
-        result.seconds
+        result.seconds,
+        result.changed,
+        result.otherColumns,
+        result.largerSample
       )
     )
   }
@@ -80,7 +83,10 @@ private[sketches] object AnalyzeCommand {
       "problem" -> StringType,
       "sample" -> DoubleType,
       "bytes_written" -> LongType,
-      "seconds" -> DoubleType
+      "seconds" -> DoubleType,
+      "files_changed" -> IntegerType,
+      "files_other_columns" -> IntegerType,
+      "files_larger_sample" -> IntegerType
     )
   )
 }

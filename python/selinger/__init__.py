@@ -37,7 +37,7 @@ from selinger.errors import (
     UnknownSetting,
     UnsupportedSpark,
 )
-from selinger.explain import Decision, Explanation, Number, explain
+from selinger.explain import Decision, Explanation, Input, Number, explain
 from selinger.install import EXPLAIN_PROVIDER, EXTENSION, configure, jar_path, spark_conf
 from selinger.report import Answer, Comparison, Side, compare
 from selinger.session import (
@@ -51,6 +51,7 @@ from selinger.session import (
     settings,
     status,
 )
+from selinger.support import Report, report
 from selinger.transfer import (
     Relation,
     Relations,
@@ -74,6 +75,7 @@ __all__ = [
     "Decision",
     "ExplainMissing",
     "Explanation",
+    "Input",
     "InvalidSetting",
     "JarNotFound",
     "NoSession",
@@ -83,6 +85,7 @@ __all__ = [
     "PySparkNotFound",
     "Relation",
     "Relations",
+    "Report",
     "Rule",
     "Rules",
     "SelingerError",
@@ -104,6 +107,7 @@ __all__ = [
     "import_stats",
     "imported_stats",
     "jar_path",
+    "report",
     "rules",
     "settings",
     "spark_conf",

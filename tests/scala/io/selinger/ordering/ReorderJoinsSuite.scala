@@ -60,7 +60,8 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
       assert(made.outcome == Outcome.Changed && made.reason == Reason.OrderCheaper)
       assert(made.chosen.contains("((sales ⋈ days) ⋈ stock)"), made.chosen)
       assert(made.stock.contains("((sales ⋈ stock) ⋈ days)"))
-      assert(made.setting.contains(SelingerConf.ORDER_MIN_GAIN.key))
+      assert(made.setting.contains(ReorderJoins.switch) && made.settingTo.contains("false"))
+      assert(made.tables.contains(3) && made.work.exists(w => w.chosen < w.stock))
       val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(text)))
       assert(Answer.difference(stock, Answer.of(df)).isEmpty)
     }

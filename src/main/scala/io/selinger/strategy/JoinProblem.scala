@@ -92,8 +92,10 @@ private[strategy] final case class JoinProblem(
     def of(name: String, input: Input) = {
       val (side, origin) = (input.side, input.estimate.rows.origin)
       Seq(
-        Evidence(s"$name rows", side.rows, "rows", origin),
-        Evidence(s"$name rows at most", side.upperBound, "rows", origin),
+        Evidence(s"$name rows", side.rows, "rows", origin)
+      ) ++ Option.when(side.upperBound < PlanEstimate.most)(
+        Evidence(s"$name rows at most", side.upperBound, "rows", origin)
+      ) ++ Seq(
         Evidence(
           s"$name hash table",
           side.tableBytes(side.rows),

@@ -65,7 +65,9 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
   private val varying = Seq(
     "[0-9][0-9.,]* s\\b" -> "… s",
     "((?:time to read|broadcast limit(?: of counted rows)?) )[0-9][0-9.,]* ?[a-zA-Z]*" -> "$1…",
-    "[0-9.]+ × less" -> "… × less",
+    // Too small to be said on some machines.
+    "; expected work of these parts [0-9.,]+ × less" -> "",
+    "(\"(?:stock|chosen)\" : )[0-9.Ee-]+" -> "$10",
     "minGain = [0-9.]+" -> "minGain = …",
     "(\"name\" : \"(?:cost of [^\"]+|time to read|broadcast limit)\",\\s+\"value\" : )[0-9.Ee-]+" -> "$10",
     "(\"setting_to\" : )\"0\\.[0-9]+\"" -> "$1\"…\""
@@ -141,8 +143,10 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
     spark.sparkContext.addSparkListener(listener)
     try {
       withConf(largeFiles)(spark.sql(joins).collect())
-      eventually(assert(descriptions.size >= 2))
-      descriptions.asScala.foreach(text =>
+      // Views of the tables are made before, and the listener may still hear of it.
+      def ofQuery = descriptions.asScala.filterNot(_.contains("CreateViewCommand")).toSeq
+      eventually(assert(ofQuery.size >= 2))
+      ofQuery.foreach(text =>
         assert(text.contains(title) && text.contains("BROADCAST_CHEAPEST"))
       )
     } finally spark.sparkContext.removeSparkListener(listener)
@@ -328,6 +332,9 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
       "Worst estimate: customer_address: 1.2 M rows estimated, 30,000 came, 40 × off."
     ))
     assert(text.contains("Formulas computed") && text.contains("Run selinger.analyze"))
+    val few = input("small", 900, 3, Origin.Default)
+    assert(CountedInput.summary(Seq(few, bad)).contains(text))
+    assert(CountedInput.summary(Seq(few)).exists(_.startsWith("Estimates: right")))
     assert(CountedInput.summary(Seq(good)).exists(_.contains("right within a factor of 2")))
     assert(CountedInput.summary(Seq(bad.copy(isReduced = true))).isEmpty)
     assert(CountedInput.summary(Nil).isEmpty)
@@ -346,11 +353,12 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
           assert(!text.contains(secret), secret)
         }
         assert(!text.contains(root.toString))
-        val plan = new ObjectMapper().readTree(text).get("plan").asScala.map(_.asText)
-        assert(plan.exists(_.contains("FileSourceScan ParquetFileFormat facts")), plan)
-        assert(plan.exists(_.contains("?:integer")) || plan.exists(_.contains("?:long")), plan)
       }
-      check(section(df))
+      val before = section(df)
+      check(before)
+      val plan = new ObjectMapper().readTree(before).get("plan").asScala.map(_.asText)
+      assert(plan.exists(_.contains("FileSourceScan ParquetFileFormat facts")), plan)
+      assert(plan.exists(_.contains("?:long")), plan)
       df.collect()
       check(section(df))
     }

@@ -34,7 +34,11 @@ class VerdictSuite extends AnyFunSuite {
     )
   }
 
-  private def join(outcome: Outcome, work: Option[ExpectedWork] = None, isOrdered: Boolean = false) =
+  private def join(
+      outcome: Outcome,
+      work: Option[ExpectedWork] = None,
+      isOrdered: Boolean = false
+  ) =
     decision("selectJoinOperator", outcome, work = work, isOrdered = isOrdered)
 
   private def order(outcome: Outcome, tables: Int, work: Option[ExpectedWork] = None) =
@@ -149,7 +153,9 @@ class VerdictSuite extends AnyFunSuite {
         Evidence("time to read", 1.25, "ms", Origin.Measured)
       )
     )
-    assert(told(read).contains("join input 5 rows (counted), rows sampled 5 (counted), time to read 1.25 ms"))
+    assert(told(
+      read
+    ).contains("join input 5 rows (counted), rows sampled 5 (counted), time to read 1.25 ms"))
   }
 
   test("shares that would change a choice are on the other side of the gain") {

@@ -7,9 +7,6 @@ object Amounts {
 
   private val thousand = 1000.0
 
-  /** The share by which numbers differ at least if they are to read differently. */
-  val leastVisible = 0.005
-
   /** In powers of 1024. */
   def bytes(value: Double): String = {
     val units = Seq("KiB", "MiB", "GiB", "TiB", "PiB")

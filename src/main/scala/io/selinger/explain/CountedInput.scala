@@ -46,6 +46,9 @@ object CountedInput {
   // Estimates are as good as that or worse in every optimizer; it changes no plan.
   private val harmless = 2.0
 
+  // Whatever is wrong about fewer rows, no plan is slow because of it.
+  private val fewRows = 1000.0
+
   private val operators = "selectJoinOperator"
 
   /** Of the joins of a plan whose inputs have been read, each once. */
@@ -77,14 +80,19 @@ object CountedInput {
 
   /** The worst estimate, with its cause and what helps; that all were good, if so. */
   def summary(inputs: Seq[CountedInput]): Option[String] =
-    inputs.filterNot(_.isReduced).sortBy(-_.error).headOption.map { worst =>
-      if (worst.error < harmless) {
-        s"Estimates: right within a factor of 2 for ${inputs.size} inputs of joins."
+    inputs.filterNot(_.isReduced).sortBy(rank).headOption.map { worst =>
+      if (isHarmless(worst)) {
+        s"Estimates: right within a factor of 2, or about few rows, for ${inputs.size} inputs of joins."
       } else {
         s"Worst estimate: ${worst.text}, ${Amounts.factor(worst.error)} × off. " +
           s"${cause(worst)} ${cure(worst)}"
       }
     }
+
+  private def isHarmless(input: CountedInput): Boolean =
+    input.error < harmless || math.max(input.estimated, input.actual) < fewRows
+
+  private def rank(input: CountedInput) = (isHarmless(input), -input.error)
 
   private def cause(input: CountedInput): String =
     if (isJoined(input)) {
@@ -112,7 +120,7 @@ object CountedInput {
       case adaptive: AdaptiveSparkPlanExec => in(adaptive.executedPlan, isLimited)
       case stage: QueryStageExec => in(stage.plan, isLimited = false)
       case command: CommandResultExec => in(command.commandPhysicalPlan, isLimited)
-      case limit: BaseLimitExec => below(limit, isLimited = true)
+      case limit: LimitExec => below(limit, isLimited = true)
       case _: Exchange | _: SortExec | _: BaseAggregateExec => below(plan, isLimited = false)
       case join: BaseJoinExec => (join, isLimited) +: below(join, isLimited)
       case other => below(other, isLimited)

@@ -47,6 +47,9 @@ object ExplainJson {
       .put("setting", setting.map(_._1).orNull)
       .put("setting_value", setting.map(_._2).orNull)
       .put("setting_to", d.settingTo.orNull)
+    d.work.foreach { work =>
+      json.putObject("work").put("stock", work.stock).put("chosen", work.chosen)
+    }
     writeLines(json, "brief", ExplainText.paragraph(shown, all = false))
     writeLines(json, "full", ExplainText.paragraph(shown, all = true))
   }

@@ -46,6 +46,8 @@ object ExplainText {
       case (Outcome.Same, Some(chosen), Some(_)) => s"$chosen, as in Spark's own plan"
       case (_, Some(chosen), _) => chosen
       case (Outcome.Informed, _, _) => "statistics"
+      case (Outcome.Changed | Outcome.Advised, _, _) if Verdict.changes.contains(d.rule) =>
+        Verdict.changes(d.rule)._1
       case (Outcome.Advised, _, _) => "would change"
       case (Outcome.Declined, _, _) => "left to Spark"
       case (outcome, _, _) => outcome.label

@@ -48,7 +48,10 @@ object PlanDecisions {
   private def orderedJoins(plan: SparkPlan): Set[String] = {
     val keys = mutable.HashSet.empty[String]
     visit(plan, current = false) { node =>
-      if (node.logicalLink.exists(Decision.isOrdered(_))) keys ++= ofNode(node).map(_.key)
+      if (node.logicalLink.exists(Decision.isOrdered(_))) {
+        // The order itself is recorded at one of its joins.
+        keys ++= ofNode(node).filter(_.sides.isDefined).map(_.key)
+      }
     }
     keys.toSet
   }

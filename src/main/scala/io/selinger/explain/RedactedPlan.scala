@@ -4,11 +4,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
-import org.apache.spark.sql.execution.joins.{
-  BaseJoinExec,
-  BroadcastNestedLoopJoinExec,
-  HashJoin
-}
+import org.apache.spark.sql.execution.joins.{BaseJoinExec, BroadcastNestedLoopJoinExec, HashJoin}
 
 /**
  * A physical plan without values. It is built from what is known to be harmless (classes of operators,
@@ -93,6 +89,7 @@ private[explain] final class RedactedPlan(root: SparkPlan) {
     case other =>
       val name = other.getClass.getSimpleName.stripSuffix("$")
       if (other.children.isEmpty) name
-      else other.children.take(mostExpressions).map(shape(_, depth + 1)).mkString(s"$name(", ", ", ")")
+      else
+        other.children.take(mostExpressions).map(shape(_, depth + 1)).mkString(s"$name(", ", ", ")")
   }
 }

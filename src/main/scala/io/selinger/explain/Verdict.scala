@@ -11,10 +11,15 @@ private[explain] object Verdict {
 
   /** What one and several changes of a rule are called; a test asks for each rule that changes plans. */
   private[explain] val changes: Map[String, (String, String)] = Map(
-    "pushAggregateBelowJoin" -> ("aggregation moved below a join", "aggregations moved below joins"),
+    "pushAggregateBelowJoin" -> (
+      "aggregation moved below a join",
+      "aggregations moved below joins"
+    ),
     "cascadeGroupingSets" ->
-      ("GROUP BY with grouping sets computed without copies of rows",
-      "GROUP BYs with grouping sets computed without copies of rows"),
+      (
+        "GROUP BY with grouping sets computed without copies of rows",
+        "GROUP BYs with grouping sets computed without copies of rows"
+      ),
     "mergeSubplansByCost" ->
       ("group of aggregations computed in one pass", "groups of aggregations computed in one pass"),
     "awaitBuildSide" -> ("join waits for its small side", "joins wait for their small sides"),
@@ -95,7 +100,8 @@ private[explain] object Verdict {
       s"; expected work of these parts ${Amounts.factor(work.stock / work.chosen)} × less"
     }
 
-  private def capital(text: String): String = text.take(1).toUpperCase(java.util.Locale.ROOT) + text.drop(1)
+  private def capital(text: String): String =
+    text.take(1).toUpperCase(java.util.Locale.ROOT) + text.drop(1)
 
   private object Work {
 

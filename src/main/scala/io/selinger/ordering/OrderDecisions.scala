@@ -2,7 +2,6 @@ package io.selinger.ordering
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{
-  Amounts,
   Decision,
   Evidence,
   ExpectedWork,
@@ -62,7 +61,7 @@ private[ordering] object OrderDecisions {
     val gain = 1.0 - found.tree.seconds / problem.written.seconds
     Some(Remedy(
       SelingerConf.ORDER_MIN_GAIN.key,
-      Option.when(gain > Amounts.leastVisible)(gain / doubt).flatMap(Remedy.below)
+      Remedy.below(gain / doubt)
     ))
   }
 

@@ -1,7 +1,7 @@
 package io.selinger.ordering
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{Amounts, PlanningPass, Reason}
+import io.selinger.core.{PlanningPass, Reason}
 import io.selinger.ordering.ablation.Mechanism
 import io.selinger.ordering.graph.{AntiJoins, JoinRegion, SharedPlans, SubqueryJoins}
 import io.selinger.ordering.search.JoinEnumerator
@@ -163,8 +163,7 @@ private[ordering] final class QueryOrders(session: SparkSession, sharingMs: Doub
 
   private def chosenAlone(problem: OrderProblem, found: Found): Chosen = {
     import problem.{margin, region, trees, written}
-    def saves(share: Double) =
-      found.tree.seconds < written.seconds * (1.0 - math.max(share, Amounts.leastVisible))
+    def saves(share: Double) = found.tree.seconds < written.seconds * (1.0 - share)
     def isRobust = Mechanism.RobustGain.isOn && saves(margin * robustShare) &&
       trees.isNoWorse(found.tree, written)
     lazy val better = problem.planOf(found.tree)

@@ -20,8 +20,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.{Cluster, JoinCost, PlanWork, Work}
-import io.selinger.estimate.plans.{LeafStatistics, RowsRead}
-import io.selinger.stats.relations.FileRelation
+import io.selinger.estimate.plans.{LeafStatistics, RelationNames, RowsRead}
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
@@ -332,10 +331,7 @@ object MergeSubplansByCost
   }
 
   private def nameOf(count: Int, subplan: LogicalPlan): String = {
-    val relations = subplan.collectLeaves().map {
-      case FileRelation(relation) => relation.name
-      case leaf => leaf.nodeName
-    }.distinct
+    val relations = subplan.collectLeaves().map(RelationNames.ofLeaf).distinct
     val what = if (count == 1) "Aggregation" else s"$count aggregations"
     NodeText.shorten(s"$what over ${relations.mkString(", ")}")
   }

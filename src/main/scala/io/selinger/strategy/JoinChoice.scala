@@ -1,6 +1,6 @@
 package io.selinger.strategy
 
-import io.selinger.core.{Amounts, Reason}
+import io.selinger.core.Reason
 import io.selinger.cost.{JoinFacts, JoinOperatorModel}
 import io.selinger.cost.JoinOperatorModel.Candidate
 
@@ -26,7 +26,7 @@ final class JoinChoice(model: JoinOperatorModel, minGain: Double) {
     candidates.headOption.map { cheapest =>
       candidates
         .find(c => join.hasKeys && join.isStock(c.operator))
-        .filter(_.seconds * (1.0 - math.max(minGain, Amounts.leastVisible)) <= cheapest.seconds)
+        .filter(_.seconds * (1.0 - minGain) <= cheapest.seconds)
         .map(_.copy(reason = Reason.StockCheapEnough))
         .filter(_.operator != cheapest.operator)
         .getOrElse(cheapest)

@@ -95,7 +95,8 @@ object CountedInput {
   private def rank(input: CountedInput) = (isHarmless(input), -input.error)
 
   private def cause(input: CountedInput): String =
-    if (isJoined(input)) {
+    if (input.name.endsWith("(grouped)")) "How many groups there are was computed by formulas."
+    else if (isJoined(input)) {
       "How many rows of a join match was computed by formulas, as if its columns were independent."
     } else
       input.origin match {

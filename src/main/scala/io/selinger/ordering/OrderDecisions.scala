@@ -1,16 +1,7 @@
 package io.selinger.ordering
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{
-  Decision,
-  Evidence,
-  ExpectedWork,
-  Mode,
-  Origin,
-  Outcome,
-  Reason,
-  Remedy
-}
+import io.selinger.core.{Decision, Evidence, ExpectedWork, Mode, Origin, Outcome, Reason, Remedy}
 import io.selinger.ordering.graph.JoinRegion
 import io.selinger.ordering.search.JoinEnumerator.Found
 import io.selinger.ordering.sharing.SharedOrders
@@ -54,6 +45,9 @@ private[ordering] object OrderDecisions {
   /** Certain, whatever the numbers: the margin depends on the origin of the rows as well. */
   private val undo = Some(Remedy(ReorderJoins.switch, Some("false")))
 
+  // Costs that differ by less read the same: nothing to recommend.
+  private val leastVisible = 0.005
+
   /** The least gain at which the best order would be taken. */
   private def moreChanges(problem: OrderProblem, found: Found): Option[Remedy] = {
     val set = SelingerConf.ORDER_MIN_GAIN.value
@@ -61,7 +55,7 @@ private[ordering] object OrderDecisions {
     val gain = 1.0 - found.tree.seconds / problem.written.seconds
     Some(Remedy(
       SelingerConf.ORDER_MIN_GAIN.key,
-      Remedy.below(gain / doubt)
+      Option.when(gain > leastVisible)(gain / doubt).flatMap(Remedy.below)
     ))
   }
 

@@ -38,7 +38,7 @@ from selinger.errors import (
     UnknownSetting,
     UnsupportedSpark,
 )
-from selinger.explain import Decision, Explanation, Number, explain
+from selinger.explain import Decision, Explanation, Input, Number, explain
 from selinger.install import EXPLAIN_PROVIDER, EXTENSION, configure, jar_path, spark_conf
 from selinger.report import Answer, Comparison, Side, compare
 from selinger.session import (
@@ -52,6 +52,7 @@ from selinger.session import (
     settings,
     status,
 )
+from selinger.support import Report, report
 from selinger.transfer import (
     Relation,
     Relations,
@@ -75,6 +76,7 @@ __all__ = [
     "Decision",
     "ExplainMissing",
     "Explanation",
+    "Input",
     "InvalidSetting",
     "JarNotFound",
     "NoSession",
@@ -85,6 +87,7 @@ __all__ = [
     "QueryFailed",
     "Relation",
     "Relations",
+    "Report",
     "Rule",
     "Rules",
     "SelingerError",
@@ -106,6 +109,7 @@ __all__ = [
     "import_stats",
     "imported_stats",
     "jar_path",
+    "report",
     "rules",
     "settings",
     "spark_conf",

@@ -10,6 +10,10 @@ from collections.abc import Sequence
 
 _GAP = 2
 _NARROWEST = 8
+#: From here on, digits after the point say nothing.
+_THOUSAND = 1e3
+#: From here on, no digit does.
+_MOST = 1e15
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -87,13 +91,24 @@ def quantity(value: float, unit: str = "") -> str:
     --------
     >>> quantity(102000.0, "rows"), quantity(67108864, "bytes"), quantity(0.25, "s")
     ('102,000 rows', '64 MiB', '250 ms')
+    >>> quantity(26600000.5, "rows"), quantity(6.2e17, "rows"), quantity(0.5)
+    ('26,600,000 rows', 'more than 1,000 trillion rows', '0.5')
     """
     if unit == "bytes" and math.isfinite(value):
         return _bytes(value)
     if unit == "s" and math.isfinite(value):
         return seconds(value)
-    number = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
-    return f"{number} {unit}".rstrip()
+    return f"{_number(value)} {unit}".rstrip()
+
+
+def _number(value: float) -> str:
+    """Write a number without an exponent: whole, or with four digits that count."""
+    if not math.isfinite(value):
+        return str(value)
+    if abs(value) >= _MOST:
+        return "more than 1,000 trillion"
+    whole = float(value).is_integer() or abs(value) >= _THOUSAND
+    return f"{value:,.0f}" if whole else f"{value:.4g}"
 
 
 def seconds(value: float) -> str:

@@ -7,12 +7,12 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from selinger._query import active_session, checked_query
-from selinger._render import escape, html_table, quantity, text_table
+from selinger._render import escape, html_table, quantity
 from selinger._spark import error_message, spark_errors
 from selinger.errors import ExplainMissing, QueryFailed, UnsupportedSpark
 from selinger.install import EXPLAIN_PROVIDER
@@ -21,9 +21,10 @@ from selinger.session import overridden, status
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Decision", "Explanation", "Number", "explain"]
+__all__ = ["Decision", "Explanation", "Input", "Number", "explain"]
 
 _FORMAT = "spark.selinger.explain.format"
+_NOTHING = "Selinger decided nothing in this plan."
 # `sys.stdout` is one for all threads.
 _explaining = RLock()
 _SECTION = re.compile(
@@ -53,7 +54,8 @@ class Number:
     origin: str
 
     def __str__(self) -> str:
-        return f"{self.name} {quantity(self.value, self.unit)} ({self.origin})"
+        unit = "" if self.unit in self.name.split() else self.unit
+        return f"{self.name} {quantity(self.value, unit)} ({self.origin})"
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,14 @@ class Decision:
         ``static``, or ``adaptive`` for a decision made with sizes measured while running.
     numbers : tuple of Number
         What was compared.
-    setting, setting_value : str or None
-        The conf that could change the decision, and its present value.
+    setting, setting_value, setting_to : str or None
+        The conf that could change the decision, its present value, and one that would change it.
+        An empty `setting_to` means that the conf must be unset.
+    title : str
+        The node by its tables, such as ``sales ⋈ customers``.
+    brief, full : tuple of str
+        The decision in words: what was done, why, by which numbers, and how to change it. `full`
+        has all numbers.
     """
 
     rule: str
@@ -94,14 +102,56 @@ class Decision:
     numbers: tuple[Number, ...]
     setting: str | None
     setting_value: str | None
+    setting_to: str | None = None
+    title: str = ""
+    brief: tuple[str, ...] = ()
+    full: tuple[str, ...] = ()
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the plan is, or would be, another one than Spark's; or whether a rule failed."""
+        return self.outcome in ("changed", "advised", "failed")
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of a join, after the run: estimated and true rows.
+
+    Attributes
+    ----------
+    name : str
+        The tables that it reads.
+    estimated : float
+        Rows that were expected before the query ran.
+    origin : str
+        How that number was known, as in `Number`.
+    actual : float
+        Rows that came.
+    reduced : bool
+        Whether a filter that Spark made at run time removed rows before they were counted.
+    text : str
+        All of it in words.
+    """
+
+    name: str
+    estimated: float
+    origin: str
+    actual: float
+    reduced: bool
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The decisions taken for one DataFrame; prints as a table, and as HTML in a notebook.
+    """The decisions taken for one DataFrame; prints as text, and as HTML in a notebook.
 
     Attributes
     ----------
+    verdict : str
+        What came of all decisions, in one line; why there are none, if so.
     decisions : tuple of Decision
         In the order in which the plan shows them; empty if Selinger is off.
     plan : str
@@ -110,24 +160,62 @@ class Explanation:
         All that ``df.explain()`` printed.
     mode : str
         ``on``, ``advise`` or ``off``.
+    inputs : tuple of Input
+        The inputs of joins, estimated and counted; empty before the query has run.
+    truth : str
+        What the run says of the estimates: the worst one, its cause, and what helps.
+    more : str
+        What `str` leaves out, and how to see it.
+    all : bool
+        Whether `str` shows every decision with all its numbers, or only what changed.
     """
 
     decisions: tuple[Decision, ...]
     plan: str
     text: str
     mode: str
+    verdict: str = ""
+    inputs: tuple[Input, ...] = ()
+    truth: str = ""
+    more: str = ""
+    all: bool = False
 
     def __str__(self) -> str:
         if not self.decisions:
-            return f"Selinger (mode {self.mode}) decided nothing in this plan.\n\n{self.plan}"
-        return "\n\n".join([text_table(*summary(self.decisions)), *map(_detail, self.decisions)])
+            return f"{self.verdict or _NOTHING}\n\n{self.plan}"
+        shown = [d for d in self.decisions if self.all or d.is_change]
+        paragraphs = ["\n".join(_bulleted(d.full if self.all else d.brief)) for d in shown]
+        truth = [self.truth, *(f"    {one}" for one in self.inputs if self.all)]
+        more = "" if self.all else self.more
+        return "\n".join(part for part in [self.verdict, *paragraphs, *truth, more] if part)
 
     def _repr_html_(self) -> str:
+        changes = "".join(
+            "<li>" + "<br>".join(map(escape, d.brief)) + "</li>"
+            for d in self.decisions
+            if d.is_change
+        )
+        opened = " open" if self.all else ""
+        every = (
+            f"<details{opened}><summary>all decisions and their numbers</summary>"
+            f"{decisions_html(self.decisions)}</details>"
+            if self.decisions
+            else ""
+        )
         plan = f"<details><summary>plan</summary><pre>{escape(self.plan)}</pre></details>"
-        return decisions_html(self.decisions) + plan
+        return (
+            f"<p><b>{escape(self.verdict or _NOTHING)}</b></p>"
+            f"{f'<ul>{changes}</ul>' if changes else ''}"
+            f"{f'<p>{escape(self.truth)}</p>' if self.truth else ''}{every}{plan}"
+        )
 
 
-def explain(df: DataFrame | str, *, spark: SparkSession | None = None) -> Explanation:
+def explain(
+    df: DataFrame | str,
+    all: bool = False,  # noqa: A002 - the word that users know
+    *,
+    spark: SparkSession | None = None,
+) -> Explanation:
     """Tell what Selinger decided for a query, and why.
 
     The plan is the one that the DataFrame has. In a classic session a DataFrame keeps its plan:
@@ -143,13 +231,17 @@ def explain(df: DataFrame | str, *, spark: SparkSession | None = None) -> Explan
     ----------
     df : pyspark.sql.DataFrame or str
         A classic or a Connect DataFrame, or the SQL text of a query. It is planned, not run.
+    all : bool
+        Print every decision with all its numbers, not only what changed. The conf
+        ``spark.selinger.explain.all`` does the same for each explanation of a session.
     spark : pyspark.sql.SparkSession, optional
         The session for SQL text; the active one by default.
 
     Returns
     -------
     Explanation
-        The decisions and the plan.
+        The decisions and the plan. After the query has run in a classic session, it also has
+        estimated and true rows.
 
     Raises
     ------
@@ -172,22 +264,28 @@ def explain(df: DataFrame | str, *, spark: SparkSession | None = None) -> Explan
     0
     """
     if isinstance(df, str):
-        text, session = checked_query(df), spark or active_session()
+        query: DataFrame | str = checked_query(df)
+        session = spark or active_session()
     else:
-        text, session = "", df.sparkSession
-    try:
-        query = session.sql(text) if isinstance(df, str) else df
-        # Two threads would also put back each other's format.
-        with _explaining, overridden(session, {_FORMAT: "json"}):
-            printed = printed_plan(query)
-    except spark_errors() as error:
-        # A provider that is named but not loaded makes Spark's own explain fail.
-        status(session)
-        raise QueryFailed(error_message(error)) from error
+        query, session = df, df.sparkSession
+    printed = printed_in(session, query, "json")
     found = parse(printed)
     if found is not None:
-        return found
+        return replace(found, all=found.all or all)
     return _without_section(session, printed)
+
+
+def printed_in(spark: SparkSession, query: DataFrame | str, form: str) -> str:
+    """Catch what ``explain()`` prints of a query, with Selinger's section in one of its forms."""
+    try:
+        planned = spark.sql(query) if isinstance(query, str) else query
+        # Two threads would also put back each other's format.
+        with _explaining, overridden(spark, {_FORMAT: form}):
+            return printed_plan(planned)
+    except spark_errors() as error:
+        # A provider that is named but not loaded makes Spark's own explain fail.
+        status(spark)
+        raise QueryFailed(error_message(error)) from error
 
 
 def printed_plan(df: DataFrame) -> str:
@@ -218,13 +316,23 @@ def parse(text: str) -> Explanation | None:
     ExplainMissing
         If the section is there but is not JSON.
     """
-    section = _SECTION.search(text)
-    if section is None or not section["body"].strip():
+    found = section(text)
+    if not found:
         return None
     try:
-        body = json.loads(section["body"])
+        body = json.loads(found)
         decisions = tuple(_decision(entry) for entry in body["decisions"])
-        return Explanation(decisions, physical_plan(text), text, str(body.get("mode", "")))
+        return Explanation(
+            decisions,
+            physical_plan(text),
+            text,
+            mode=str(body.get("mode", "")),
+            verdict=str(body.get("verdict") or ""),
+            inputs=tuple(_input(entry) for entry in body.get("inputs") or ()),
+            truth=str(body.get("truth") or ""),
+            more=str(body.get("more") or ""),
+            all=bool(body.get("all")),
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ExplainMissing(
             f"Selinger's section of the explain text cannot be read ({error!r}).",
@@ -253,15 +361,8 @@ def decisions_html(decisions: tuple[Decision, ...]) -> str:
     )
 
 
-def _detail(decision: Decision) -> str:
-    lines = [
-        f"{decision.rule}: {decision.node} [{decision.phase}]",
-        f"  {decision.outcome}, {decision.reason}: {decision.why}",
-        *(f"  {number}" for number in decision.numbers),
-    ]
-    if decision.setting:
-        lines.append(f"  setting: {_setting(decision)}")
-    return "\n".join(lines)
+def _bulleted(lines: tuple[str, ...]) -> list[str]:
+    return [f"* {lines[0]}", *(f"    {line}" for line in lines[1:])] if lines else []
 
 
 def _setting(decision: Decision) -> str:
@@ -270,7 +371,9 @@ def _setting(decision: Decision) -> str:
     value = decision.setting_value or "empty"
     if value == "0" and decision.setting.endswith(".broadcastMaxBytes"):
         value = "0: automatic"
-    return f"{decision.setting} (now {value})"
+    if decision.setting_to is None:
+        return f"{decision.setting} (now {value})"
+    return f"{decision.setting} = {decision.setting_to or 'unset'} (now {value})"
 
 
 def _decision(entry: Mapping[str, Any]) -> Decision:
@@ -289,6 +392,21 @@ def _decision(entry: Mapping[str, Any]) -> Decision:
         ),
         setting=_text(entry.get("setting")),
         setting_value=_text(entry.get("setting_value")),
+        setting_to=_text(entry.get("setting_to")),
+        title=str(entry.get("title") or entry["node"]),
+        brief=tuple(map(str, entry.get("brief") or ())),
+        full=tuple(map(str, entry.get("full") or ())),
+    )
+
+
+def _input(entry: Mapping[str, Any]) -> Input:
+    return Input(
+        name=str(entry["name"]),
+        estimated=float(entry["estimated"]),
+        origin=str(entry["origin"]),
+        actual=float(entry["actual"]),
+        reduced=bool(entry.get("reduced")),
+        text=str(entry.get("text") or ""),
     )
 
 

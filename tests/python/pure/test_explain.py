@@ -23,12 +23,17 @@ DECISION: dict[str, Any] = {
     ],
     "setting": "spark.selinger.join.broadcastMaxBytes",
     "setting_value": "67108864",
+    "setting_to": "8m",
+    "title": "sales ⋈ customers",
+    "brief": ["sales ⋈ customers: broadcast customers", "The right side fits."],
+    "full": ["sales ⋈ customers: broadcast customers", "customers: 102,000 rows (counted)"],
 }
+KEPT = {**DECISION, "outcome": "same", "brief": ["kept"], "full": ["kept: every number"]}
 PLAN = "AdaptiveSparkPlan isFinalPlan=false\n+- Range (0, 3, step=1, splits=2)"
 
 
-def explained(*decisions: dict[str, Any], after: str = "") -> str:
-    body = json.dumps({"selinger": "0.1.0", "mode": "on", "decisions": decisions})
+def explained(*decisions: dict[str, Any], after: str = "", **fields: Any) -> str:
+    body = json.dumps({"selinger": "0.1.0", "mode": "on", "decisions": decisions, **fields})
     head = f"== Physical Plan ==\n{PLAN}\n\n"
     return f"{head}== Extended Information (Selinger) ==\n{body}\n{after}\n"
 
@@ -80,24 +85,62 @@ def test_unreadable_section(body: str) -> None:
         parse(text)
 
 
-def test_prints_numbers_with_units_and_origin() -> None:
-    text = str(parsed(explained(DECISION)))
-    assert "right rows 102,000 rows (exact)" in text
-    assert "right size 64 MiB (derived)" in text
-    assert "setting: spark.selinger.join.broadcastMaxBytes (now 67108864)" in text
-    assert "The right side fits." in text
+def test_prints_numbers_with_one_unit_and_origin() -> None:
+    (decision,) = parsed(explained(DECISION)).decisions
+    assert [str(n) for n in decision.numbers] == [
+        "right rows 102,000 (exact)",
+        "right size 64 MiB (derived)",
+    ]
 
 
-def test_prints_the_plan_when_nothing_was_decided() -> None:
-    text = str(parsed(explained()))
-    assert "decided nothing" in text
-    assert PLAN in text
+INPUT = {
+    "name": "customers",
+    "estimated": 1.2e6,
+    "origin": "derived",
+    "actual": 3e4,
+    "reduced": False,
+    "text": "customers: 1.2 M rows estimated, 30,000 came",
+}
+
+
+def test_prints_the_verdict_first_and_then_only_what_changed() -> None:
+    text = explained(DECISION, KEPT, verdict="1 of 2 joins changed", more="Not shown: 1", truth="T")
+    assert str(parsed(text)).splitlines() == [
+        "1 of 2 joins changed",
+        "* sales ⋈ customers: broadcast customers",
+        "    The right side fits.",
+        "T",
+        "Not shown: 1",
+    ]
+
+
+def test_prints_everything_on_request() -> None:
+    text = explained(
+        DECISION, KEPT, verdict="V", more="Not shown: 1", truth="T", inputs=[INPUT], all=True
+    )
+    assert str(parsed(text)).splitlines() == [
+        "V",
+        "* sales ⋈ customers: broadcast customers",
+        "    customers: 102,000 rows (counted)",
+        "* kept: every number",
+        "T",
+        "    customers: 1.2 M rows estimated, 30,000 came",
+    ]
+
+
+def test_prints_why_nothing_was_decided_and_the_plan() -> None:
+    text = str(parsed(explained(verdict="Nothing to decide: no join.")))
+    assert text == f"Nothing to decide: no join.\n\n{PLAN}"
+    assert "decided nothing" in str(parsed(explained()))
 
 
 def test_html_is_escaped() -> None:
     html = parsed(explained({**DECISION, "why": "<script>x</script>"}))._repr_html_()
     assert "<script>" not in html
     assert "Join Inner (a &lt; b)" in html
+    assert "broadcastMaxBytes = 8m (now 67108864)" in html
+    html = parsed(explained({**DECISION, "brief": ["<i>"]}, verdict="<b>"))._repr_html_()
+    assert "<p><b>&lt;b&gt;</b></p><ul><li>&lt;i&gt;</li></ul>" in html
 
 
 def test_physical_plan_of_an_extended_explain() -> None:

@@ -30,6 +30,8 @@ def test_html_table_is_escaped() -> None:
     [
         (0, "rows", "0 rows"),
         (1234567.0, "rows", "1,234,567 rows"),
+        (12345.678, "rows", "12,346 rows"),
+        (6.2e17, "rows", "more than 1,000 trillion rows"),
         (0.12345678, "", "0.1235"),
         (float("inf"), "bytes", "inf bytes"),
         (float("nan"), "rows", "nan rows"),

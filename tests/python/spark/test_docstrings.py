@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
 MODULES = sorted(m.name for m in pkgutil.iter_modules(selinger.__path__) if m.name != "__main__")
 #: Modules whose documented functions are not all public by name.
-PUBLIC = ("install", "session", "explain", "collect", "report", "transfer", "doctor", "cli")
+PUBLIC = (
+    "install",
+    "session",
+    "explain",
+    "collect",
+    "report",
+    "transfer",
+    "doctor",
+    "cli",
+    "support",
+)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -36,6 +36,28 @@ def test_explain_gives_the_decision_about_a_join(joined: DataFrame) -> None:
     assert decision.reason in explanation._repr_html_()
 
 
+@pytest.mark.usefixtures("no_broadcast")
+def test_explain_prints_what_changed_and_everything_on_request(
+    spark: SparkSession, joined: DataFrame
+) -> None:
+    brief, everything = selinger.explain(joined), selinger.explain(joined, all=True)
+    assert brief.decisions == everything.decisions
+    assert str(brief).splitlines()[0] == brief.verdict
+    assert brief.verdict.startswith("1 of 1 join changed")
+    assert str(brief).count("\n* ") == 1
+    assert "To undo it: SET " in str(brief)
+    assert str(everything).count("\n* ") == len(everything.decisions)
+    with selinger.settings(spark, explain_all=True):
+        assert str(selinger.explain(joined)) == str(everything)
+
+
+def test_explain_says_why_nothing_was_decided(spark: SparkSession) -> None:
+    explanation = selinger.explain(spark.range(3))
+    assert explanation.decisions == ()
+    assert "the query has no join" in str(explanation)
+    assert selinger.explain(spark.sql("SHOW TABLES")).verdict == ""
+
+
 def test_explain_leaves_settings_and_output_as_they_were(
     spark: SparkSession, joined: DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,8 +121,15 @@ def test_explain_without_the_provider_names_the_conf(
 @pytest.mark.usefixtures("no_broadcast")
 def test_explain_after_running(joined: DataFrame) -> None:
     assert len(joined.collect()) == 20_000
-    decisions = selinger.explain(joined).decisions
+    explanation = selinger.explain(joined)
+    decisions = explanation.decisions
     assert [d.rule for d in decisions].count("selectJoinOperator") == 1
+    if os.environ.get("SELINGER_TEST_CONNECT") != "1":
+        assert {(i.name, i.actual) for i in explanation.inputs} == {
+            ("facts", 20_000),
+            ("keys", 500),
+        }
+        assert explanation.truth in str(explanation)
 
 
 def test_a_session_without_selinger_is_told_so(tmp_path: Path) -> None:

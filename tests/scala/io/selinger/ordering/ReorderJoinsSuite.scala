@@ -4,6 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, GuardedRule, Origin, Outcome, PlanningPass, Reason}
 import io.selinger.cost.{Cluster, JoinCost, JoinOperatorModel, JoinOperators}
 import io.selinger.estimate.PlanEstimate
+import io.selinger.explain.{Explained, PlanDecisions}
 import io.selinger.ordering.graph.{JoinGraph, JoinRegion, RelationSet}
 import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan, Joining}
 import io.selinger.stats.footers.ReadFooterStatistics
@@ -60,7 +61,11 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
       assert(made.outcome == Outcome.Changed && made.reason == Reason.OrderCheaper)
       assert(made.chosen.contains("((sales ⋈ days) ⋈ stock)"), made.chosen)
       assert(made.stock.contains("((sales ⋈ stock) ⋈ days)"))
-      assert(made.setting.contains(SelingerConf.ORDER_MIN_GAIN.key))
+      assert(made.setting.contains(ReorderJoins.switch) && made.settingTo.contains("false"))
+      assert(made.tables.contains(3) && made.work.exists(w => w.chosen < w.stock))
+      val shown = PlanDecisions.shown(Plans.execution(df).executedPlan)
+      assert(shown.filter(_.isOrdered).map(_.decision.rule).distinct == Seq("selectJoinOperator"))
+      assert(Explained.of(Plans.execution(df).executedPlan).verdict.contains("× less"))
       val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(text)))
       assert(Answer.difference(stock, Answer.of(df)).isEmpty)
     }

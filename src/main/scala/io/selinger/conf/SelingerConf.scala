@@ -78,11 +78,23 @@ object SelingerConf {
     ConfEntry.choice(
       key("explain.format"),
       "text",
-      Seq("text", "json"),
-      "Form of the Selinger section in explain: text for people, json for programs."
+      Seq("text", "json", "report"),
+      "Form of the Selinger section in explain: text for people; json for programs; report for " +
+        "bug reports: JSON with the plan, in which literals and paths are left out."
     ),
     "general",
     "choice"
+  )
+
+  val EXPLAIN_ALL: Setting[Boolean] = Setting(
+    ConfEntry.flag(
+      key("explain.all"),
+      false,
+      "The Selinger section in explain shows every decision with all its numbers. false: only what " +
+        "changed."
+    ),
+    "general",
+    "flag"
   )
 
   // ---- statistics ---------------------------------------------------------------------------
@@ -448,6 +460,7 @@ object SelingerConf {
     FAIL_ON_ERROR,
     PLANNING_BUDGET_MS,
     EXPLAIN_FORMAT,
+    EXPLAIN_ALL,
     FOOTER_MAX_FILES,
     FOOTER_BUDGET_MS,
     FOOTER_THREADS,

@@ -17,7 +17,28 @@ object Amounts {
   /** Rows, files and other counts: in full below a million. */
   def count(value: Double): String =
     if (value < 1e6) String.format(Locale.ROOT, "%,d", Long.box(math.round(value)))
-    else scaled(value / 1e6, Seq("M", "G", "T"), thousand)
+    else if (value >= 1e15) "more than 1,000 trillion"
+    else scaled(value / 1e6, Seq("M", "billion", "trillion"), thousand)
+
+  /** How many times as much one number is as another: `3.1`, `42`, `1,200`. */
+  def factor(value: Double): String = {
+    val shown =
+      if (value < 9.95) BigDecimal(value).setScale(1, BigDecimal.RoundingMode.HALF_UP)
+      else BigDecimal(value).round(new java.math.MathContext(2))
+    if (value < 1e6) String.format(Locale.ROOT, "%,.1f", shown.bigDecimal).stripSuffix(".0")
+    else "more than a million"
+  }
+
+  /** A size as a Spark conf takes it, at most `value`, at least one byte: `147k`. */
+  def confBytes(value: Double): String = {
+    val units = Seq("g" -> 1073741824.0, "m" -> 1048576.0, "k" -> 1024.0)
+    units
+      .find { case (_, size) => value >= 10 * size }
+      .orElse(units.lastOption.filter(_ => value >= 1024.0))
+      .fold(s"${math.max(1L, value.toLong)}b") { case (unit, size) =>
+        s"${math.floor(value / size).toLong}$unit"
+      }
+  }
 
   /** Three digits that count, without an exponent. */
   def number(value: Double): String =

@@ -34,6 +34,12 @@ object Phase {
   case object Adaptive extends Phase("adaptive")
 }
 
+/** The sides of a join, each by the tables that it reads: `customers`, `(sales ⋈ items)`. */
+final case class JoinSides(left: String, right: String)
+
+/** Seconds that something is expected to take, in stock Spark's plan and as it was chosen. */
+final case class ExpectedWork(stock: Double, chosen: Double)
+
 /**
  * One decision with everything that explains it.
  *
@@ -44,6 +50,11 @@ object Phase {
  * @param stock what stock Spark would have run there
  * @param detail what the reason's sentence cannot say (an error message, say)
  * @param setting the Spark conf that would change the outcome
+ * @param settingTo the value of it that would; an empty one means that it must be unset
+ * @param title what explain calls the operator, by its tables; [[node]] where there is none
+ * @param sides of a join
+ * @param tables how many tables are concerned, where their order was decided
+ * @param work what was expected of the plan that stock Spark would run there, and of the one chosen
  */
 final case class Decision(
     rule: String,
@@ -56,7 +67,12 @@ final case class Decision(
     stock: Option[String] = None,
     evidence: Seq[Evidence] = Nil,
     detail: Option[String] = None,
-    setting: Option[String] = None
+    setting: Option[String] = None,
+    settingTo: Option[String] = None,
+    title: Option[String] = None,
+    sides: Option[JoinSides] = None,
+    tables: Option[Int] = None,
+    work: Option[ExpectedWork] = None
 )
 
 object Decision {
@@ -64,6 +80,13 @@ object Decision {
   // Decisions live on the plan they are about: no registry to bound, nothing to leak, and they are
   // still there after adaptive re-planning has copied the node.
   private val tag = TreeNodeTag[Seq[Decision]]("selinger.decisions")
+
+  private val orderedTag = TreeNodeTag[Unit]("selinger.ordered")
+
+  /** Marks a join whose cost is part of the cost of an order. */
+  def markOrdered(join: TreeNode[_]): Unit = join.setTagValue(orderedTag, ())
+
+  def isOrdered(join: TreeNode[_]): Boolean = join.getTagValue(orderedTag).isDefined
 
   def recordedAt(node: TreeNode[_]): Seq[Decision] = node.getTagValue(tag).getOrElse(Nil)
 

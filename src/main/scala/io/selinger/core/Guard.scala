@@ -27,7 +27,17 @@ object Guard {
     try
       if (!active(rule, switches)) unchanged
       else if (PlanningPass.current.usedMs > switches.budgetMs.toDouble) {
-        Decision.record(node, stopped(rule, node, Reason.BudgetExceeded, Outcome.Declined, None))
+        Decision.record(
+          node,
+          stopped(
+            rule,
+            node,
+            Reason.BudgetExceeded,
+            Outcome.Declined,
+            None,
+            Some(switches.budgetMs)
+          )
+        )
         unchanged
       } else {
         val begun = System.nanoTime()
@@ -123,10 +133,13 @@ object Guard {
       node: LogicalPlan,
       reason: Reason,
       outcome: Outcome,
-      detail: Option[String]
+      detail: Option[String],
+      budgetMs: Option[Long] = None
   ): Decision = {
-    val setting =
-      if (reason == Reason.BudgetExceeded) "spark.selinger.planning.budgetMs" else rule.switch
+    val remedy =
+      if (reason == Reason.BudgetExceeded) {
+        Remedy("spark.selinger.planning.budgetMs", budgetMs.map(ms => (ms * 2).toString))
+      } else Remedy(rule.switch, Some("false"))
     Decision(
       rule = rule.id,
       node = NodeText.of(node),
@@ -134,7 +147,8 @@ object Guard {
       outcome = outcome,
       reason = reason,
       detail = detail,
-      setting = Some(setting)
+      setting = Some(remedy.key),
+      settingTo = remedy.value
     )
   }
 }

@@ -70,7 +70,7 @@ object JoinLimits {
    * How far above our limit an estimate must be before it overrules a broadcast of Spark's. Set by hand,
    * and not measured: up to it, the broadcast stays as in stock Spark.
    */
-  private val stockMargin = 4.0
+  val stockMargin = 4.0
 
   /** What the session's settings say. */
   def ofSession(phase: Phase, cluster: Cluster): JoinLimits =

@@ -32,6 +32,14 @@ object JoinSettings {
     }
   }
 
+  /** The conf from which the limit of broadcasts comes in this phase. */
+  def broadcastKey(phase: Phase): String = {
+    val conf = SQLConf.get
+    if (phase == Phase.Adaptive && conf.getConf(adaptiveBroadcast).isDefined) adaptiveBroadcast.key
+    else if (conf.contains(autoBroadcast.key)) autoBroadcast.key
+    else SelingerConf.BROADCAST_MAX_BYTES.key
+  }
+
   /** Largest hash table to broadcast; none where the user forbids broadcasts. */
   def broadcastLimit(phase: Phase, cluster: Cluster): Option[Double] =
     userThreshold(phase) match {

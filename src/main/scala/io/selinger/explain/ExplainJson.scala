@@ -3,17 +3,25 @@ package io.selinger.explain
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
 import io.selinger.conf.SelingerConf
-import io.selinger.core.BuildInfo
+import io.selinger.core.{BuildInfo, Evidence}
 
 /** Decisions for programs: one line of JSON. `docs/explain.md` defines the fields. */
 object ExplainJson {
 
-  def render(decisions: Seq[ShownDecision]): String = {
+  def render(explained: Explained): String = {
     val mapper = new ObjectMapper()
     val root = mapper.createObjectNode()
-    root.put("selinger", BuildInfo.version).put("mode", SelingerConf.MODE.value)
+    root
+      .put("selinger", BuildInfo.version)
+      .put("mode", explained.mode)
+      .put("verdict", explained.verdict)
+      .put("more", explained.more.orNull)
+      .put("truth", explained.truth.orNull)
+      .put("all", SelingerConf.EXPLAIN_ALL.value)
     val list = root.putArray("decisions")
-    decisions.foreach(shown => write(list.addObject(), shown))
+    explained.decisions.foreach(shown => write(list.addObject(), shown))
+    val inputs = root.putArray("inputs")
+    explained.inputs.foreach(input => write(inputs.addObject(), input))
     mapper.writeValueAsString(root)
   }
 
@@ -22,6 +30,9 @@ object ExplainJson {
     json
       .put("rule", d.rule)
       .put("node", d.node)
+      .put("title", d.title.getOrElse(d.node))
+      .put("left", d.sides.map(_.left).orNull)
+      .put("right", d.sides.map(_.right).orNull)
       .put("outcome", d.outcome.label)
       .put("chosen", d.chosen.orNull)
       .put("stock", d.stock.orNull)
@@ -30,8 +41,22 @@ object ExplainJson {
       .put("why", d.reason.sentence)
       .put("detail", d.detail.orNull)
       .put("phase", d.phase.label)
+    writeNumbers(json, d.evidence)
+    val setting = ExplainText.settingOf(d)
+    json
+      .put("setting", setting.map(_._1).orNull)
+      .put("setting_value", setting.map(_._2).orNull)
+      .put("setting_to", d.settingTo.orNull)
+    d.work.foreach { work =>
+      json.putObject("work").put("stock", work.stock).put("chosen", work.chosen)
+    }
+    writeLines(json, "brief", ExplainText.paragraph(shown, all = false))
+    writeLines(json, "full", ExplainText.paragraph(shown, all = true))
+  }
+
+  private[explain] def writeNumbers(json: ObjectNode, evidence: Seq[Evidence]): Unit = {
     val numbers = json.putArray("numbers")
-    d.evidence.foreach { number =>
+    evidence.foreach { number =>
       numbers
         .addObject()
         .put("name", number.name)
@@ -39,8 +64,20 @@ object ExplainJson {
         .put("unit", number.unit)
         .put("origin", number.origin.label)
     }
-    val setting = ExplainText.settingOf(d)
-    json.put("setting", setting.map(_._1).orNull).put("setting_value", setting.map(_._2).orNull)
-    ()
+  }
+
+  private def writeLines(json: ObjectNode, field: String, lines: Seq[String]): Unit = {
+    val array = json.putArray(field)
+    lines.foreach(array.add(_))
+  }
+
+  private[explain] def write(json: ObjectNode, input: CountedInput): Unit = {
+    val _ = json
+      .put("name", input.name)
+      .put("estimated", input.estimated)
+      .put("origin", input.origin.label)
+      .put("actual", input.actual)
+      .put("reduced", input.isReduced)
+      .put("text", input.text)
   }
 }

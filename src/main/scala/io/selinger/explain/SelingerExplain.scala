@@ -18,10 +18,11 @@ class SelingerExplain extends ExtendedExplainGenerator {
     try
       // By the settings of the plan's own session: while a plan is explained another may be active.
       SQLConf.withExistingConf(plan.conf) {
-        val decisions = PlanDecisions.shown(plan)
+        val explained = Explained.of(plan)
         SelingerConf.EXPLAIN_FORMAT.value match {
-          case "json" => ExplainJson.render(decisions)
-          case _ => ExplainText.render(decisions)
+          case "json" => ExplainJson.render(explained)
+          case "report" => BugReport.render(plan, explained)
+          case _ => ExplainText.render(explained, SelingerConf.EXPLAIN_ALL.value)
         }
       }
     catch {

@@ -1,13 +1,13 @@
 package io.selinger.ordering
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{Decision, Evidence, Mode, Origin, Outcome, Reason}
+import io.selinger.core.{Decision, Evidence, ExpectedWork, Mode, Origin, Outcome, Reason, Remedy}
 import io.selinger.ordering.graph.JoinRegion
 import io.selinger.ordering.search.JoinEnumerator.Found
 import io.selinger.ordering.sharing.SharedOrders
 import io.selinger.ordering.tree.{JoinTree, JoinTreePlan}
 import io.selinger.stats.footers.ReadFooterStatistics
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.internal.SQLConf
 
 /** What explain says of the order of each region: outcome, reason, and the costs compared. */
@@ -38,8 +38,26 @@ private[ordering] object OrderDecisions {
       costs = Seq(
         Evidence("cost of the best order", found.tree.seconds, "s", Origin.Derived),
         Evidence("rows joined at best", rowsJoined(found.tree), "rows", Origin.Derived)
-      )
+      ),
+      remedy = if (changes) undo else moreChanges(problem, found)
     )
+
+  /** Certain, whatever the numbers: the margin depends on the origin of the rows as well. */
+  private val undo = Some(Remedy(ReorderJoins.switch, Some("false")))
+
+  // Costs that differ by less read the same: nothing to recommend.
+  private val leastVisible = 0.005
+
+  /** The least gain at which the best order would be taken. */
+  private def moreChanges(problem: OrderProblem, found: Found): Option[Remedy] = {
+    val set = SelingerConf.ORDER_MIN_GAIN.value
+    val doubt = if (set > 0.0) problem.margin / set else 1.0
+    val gain = 1.0 - found.tree.seconds / problem.written.seconds
+    Some(Remedy(
+      SelingerConf.ORDER_MIN_GAIN.key,
+      Option.when(gain > leastVisible)(gain / doubt).flatMap(Remedy.below)
+    ))
+  }
 
   /**
    * An order that was chosen together with those of other regions.
@@ -70,23 +88,26 @@ private[ordering] object OrderDecisions {
         Evidence("rows joined in this order", rowsJoined(tree), "rows", Origin.Derived),
         Evidence("cost of all places at their own best", better.alone, "s", Origin.Derived),
         Evidence("cost of all places as chosen", better.together, "s", Origin.Derived)
-      )
+      ),
+      remedy = undo
     )
   }
 
   /** A region that stays as it is. */
   def declined(region: JoinRegion, reason: Reason): Unit = {
-    val setting = reason match {
-      case Reason.SparkReorders => Some(SQLConf.JOIN_REORDER_ENABLED.key)
+    val remedy = reason match {
+      case Reason.SparkReorders => Some(Remedy(SQLConf.JOIN_REORDER_ENABLED.key, Some("false")))
       case Reason.NoStatistics =>
         Option.unless(
           SelingerConf.switches.enabled(ReadFooterStatistics)
-        )(ReadFooterStatistics.switch)
-      case Reason.BudgetExceeded => Some(SelingerConf.PLANNING_BUDGET_MS.key)
+        )(Remedy(ReadFooterStatistics.switch, Some("true")))
+      case Reason.BudgetExceeded =>
+        val budget = SelingerConf.PLANNING_BUDGET_MS
+        Some(Remedy(budget.key, Some((budget.value * 2).toString)))
       // Nothing but another query would change it.
       case _ => None
     }
-    decide(region, region.root, Outcome.Declined, reason, setting = setting)
+    decide(region, region.root, Outcome.Declined, reason, remedy = remedy)
   }
 
   /** Says at all orders of a plan that they might be others, had there been time to compare them. */
@@ -117,7 +138,8 @@ private[ordering] object OrderDecisions {
       reason: Reason,
       detail: Option[String],
       plan: LogicalPlan,
-      costs: Seq[Evidence]
+      costs: Seq[Evidence],
+      remedy: Option[Remedy]
   ): Unit = {
     import problem._
     val names = JoinTreePlan.namesOf(graph.relations)
@@ -139,9 +161,29 @@ private[ordering] object OrderDecisions {
         val rows = trees.estimates(i).rows
         Evidence(s"${names(i)} rows", rows.value, "rows", rows.origin)
       },
-      setting = Some(SelingerConf.ORDER_MIN_GAIN.key),
-      detail = detail
+      remedy = remedy,
+      detail = detail,
+      // Of orders that share, the cost by itself is not what is paid.
+      work = Option.unless(reason == Reason.OrderShared)(
+        ExpectedWork(written.seconds, (if (changes) tree else written).seconds)
+      )
     )
+    if (reason != Reason.OrderShared) markJoins(plan, region.relations.size - 1)
+  }
+
+  /** The topmost joins of a plan, those of the region's result. */
+  private def markJoins(plan: LogicalPlan, count: Int): Unit = {
+    val joins = LazyList
+      .iterate(Seq(plan))(_.flatMap(inRegion))
+      .takeWhile(_.nonEmpty)
+      .flatten
+      .collect { case join: Join => join }
+    joins.take(count).foreach(Decision.markOrdered)
+  }
+
+  private def inRegion(plan: LogicalPlan): Seq[LogicalPlan] = plan match {
+    case _: Join | _: Project | _: Filter => plan.children
+    case _ => Nil
   }
 
   private def decide(
@@ -152,8 +194,9 @@ private[ordering] object OrderDecisions {
       chosen: Option[String] = None,
       stock: Option[String] = None,
       evidence: Seq[Evidence] = Nil,
-      setting: Option[String],
-      detail: Option[String] = None
+      remedy: Option[Remedy],
+      detail: Option[String] = None,
+      work: Option[ExpectedWork] = None
   ): Unit =
     plan.find(_.isInstanceOf[Join]).foreach { join =>
       val columns = region.root.output.map(_.exprId.id).sorted
@@ -167,8 +210,12 @@ private[ordering] object OrderDecisions {
         chosen = chosen,
         stock = stock,
         evidence = evidence,
-        setting = setting,
-        detail = detail
+        setting = remedy.map(_.key),
+        settingTo = remedy.flatMap(_.value),
+        detail = detail,
+        title = Some(s"Order of ${region.relations.size} tables"),
+        tables = Some(region.relations.size),
+        work = work
       )
       // Subqueries come here by themselves, and again within the query.
       val before =

@@ -4,6 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{
   Decision,
   Evidence,
+  ExpectedWork,
   GuardedRule,
   Hook,
   Mode,
@@ -14,12 +15,12 @@ import io.selinger.core.{
   Precondition,
   RaisedErrors,
   Reason,
+  Remedy,
   RuleDescription,
   RuleKind
 }
 import io.selinger.cost.{Cluster, JoinCost, PlanWork, Work}
-import io.selinger.estimate.plans.{LeafStatistics, RowsRead}
-import io.selinger.stats.relations.FileRelation
+import io.selinger.estimate.plans.{LeafStatistics, RelationNames, RowsRead}
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
@@ -250,11 +251,22 @@ object MergeSubplansByCost
   private def declineAlone(group: SubplanGroup): Unit = {
     val refused = group.refused.getOrElse(Refused(SubplansDiffer, None, None))
     group.subplans.foreach { subplan =>
-      decline(subplan, refused.reason, compared(refused.apart, refused.together))
+      decline(
+        subplan,
+        refused.reason,
+        compared(refused.apart, refused.together),
+        gainOf(refused.apart, refused.together)
+      )
     }
   }
 
-  private def decline(subplan: Aggregate, reason: Reason, evidence: Seq[Evidence] = Nil): Unit =
+  private def decline(
+      subplan: Aggregate,
+      reason: Reason,
+      evidence: Seq[Evidence] = Nil,
+      gain: Option[Double] = None
+  ): Unit = {
+    val remedy = remedyOf(reason, gain)
     Decision.record(
       subplan,
       Decision(
@@ -264,11 +276,18 @@ object MergeSubplansByCost
         outcome = Outcome.Declined,
         reason = reason,
         evidence = evidence,
-        setting = Some(settingOf(reason))
+        setting = remedy.map(_.key),
+        settingTo = remedy.flatMap(_.value)
       )
     )
+  }
 
-  private def decision(group: SubplanGroup, outcome: Outcome): Decision =
+  private def decision(group: SubplanGroup, outcome: Outcome): Decision = {
+    val undo = gainOf(group.apart, group.together)
+      .flatMap(Remedy.above)
+      .fold(Remedy(switch, Some("false"))) { gain =>
+        Remedy(SelingerConf.MERGE_MIN_GAIN.key, Some(gain))
+      }
     Decision(
       rule = id,
       node = nameOf(group.distinct.size, group.plan),
@@ -278,8 +297,17 @@ object MergeSubplansByCost
       chosen = Some("1 pass over the data"),
       stock = Some(s"${group.distinct.size} passes"),
       evidence = compared(group.apart, group.together),
-      setting = Some(SelingerConf.MERGE_MIN_GAIN.key)
+      setting = Some(undo.key),
+      settingTo = undo.value,
+      work = for (apart <- group.apart; together <- group.together)
+        yield ExpectedWork(apart.seconds, together.seconds)
     )
+  }
+
+  /** The share of their cost that computing them together saves. */
+  private def gainOf(apart: Option[Work], together: Option[Work]): Option[Double] =
+    for (one <- apart; other <- together if one.seconds > 0.0)
+      yield 1.0 - other.seconds / one.seconds
 
   private def compared(apart: Option[Work], together: Option[Work]): Seq[Evidence] =
     Seq("apart" -> apart, "together" -> together).flatMap { case (how, known) =>
@@ -291,18 +319,19 @@ object MergeSubplansByCost
       }
     }
 
-  private def settingOf(reason: Reason): String = reason match {
-    case CheaperApart => SelingerConf.MERGE_MIN_GAIN.key
-    case SubqueryReuseOff => SQLConf.SUBQUERY_REUSE_ENABLED.key
-    case Reason.BudgetExceeded => SelingerConf.PLANNING_BUDGET_MS.key
-    case _ => switch
+  private def remedyOf(reason: Reason, gain: Option[Double]): Option[Remedy] = reason match {
+    case CheaperApart =>
+      Some(Remedy(SelingerConf.MERGE_MIN_GAIN.key, gain.flatMap(Remedy.below)))
+    case SubqueryReuseOff => Some(Remedy(SQLConf.SUBQUERY_REUSE_ENABLED.key, Some("true")))
+    case Reason.BudgetExceeded =>
+      val budget = SelingerConf.PLANNING_BUDGET_MS
+      Some(Remedy(budget.key, Some((budget.value * 2).toString)))
+    // Nothing but another query would change it.
+    case _ => None
   }
 
   private def nameOf(count: Int, subplan: LogicalPlan): String = {
-    val relations = subplan.collectLeaves().map {
-      case FileRelation(relation) => relation.name
-      case leaf => leaf.nodeName
-    }.distinct
+    val relations = subplan.collectLeaves().map(RelationNames.ofLeaf).distinct
     val what = if (count == 1) "Aggregation" else s"$count aggregations"
     NodeText.shorten(s"$what over ${relations.mkString(", ")}")
   }

@@ -13,6 +13,7 @@ import io.selinger.core.{
   Precondition,
   RaisedErrors,
   Reason,
+  Remedy,
   RuleDescription,
   RuleKind
 }
@@ -160,7 +161,8 @@ final class PushAggregateBelowJoin(session: SparkSession)
       outcome: Outcome,
       reason: Reason,
       saving: Option[EagerSaving]
-  ): Unit =
+  ): Unit = {
+    val remedy = remedyOf(reason, saving)
     Decision.record(
       node,
       Decision(
@@ -172,11 +174,28 @@ final class PushAggregateBelowJoin(session: SparkSession)
         outcome = outcome,
         reason = reason,
         evidence = saving.toSeq.flatMap(_.evidence),
-        setting = Some(
-          if (saving.isDefined) SelingerConf.EAGER_MIN_GAIN.key else info.switch
-        )
+        setting = remedy.map(_.key),
+        settingTo = remedy.flatMap(_.value)
       )
     )
+  }
+
+  private def remedyOf(reason: Reason, saving: Option[EagerSaving]): Option[Remedy] = {
+    val (share, rows) = (SelingerConf.EAGER_MIN_GAIN, SelingerConf.EAGER_MIN_ROWS)
+    (reason, saving) match {
+      case (Pushed, Some(known)) =>
+        Some(Remedy.above(known.gain).fold(Remedy(info.switch, Some("false"))) { gain =>
+          Remedy(share.key, Some(gain))
+        })
+      case (Pushed, None) => Some(Remedy(info.switch, Some("false")))
+      case (TooFewSaved, Some(known)) if known.gain < share.value =>
+        Some(Remedy(share.key, Remedy.below(known.gain)))
+      case (TooFewSaved, Some(known)) =>
+        Some(Remedy(rows.key, Some(math.max(0L, known.saved.toLong).toString)))
+      // Nothing but another query, or better statistics, would change it.
+      case _ => None
+    }
+  }
 }
 
 object PushAggregateBelowJoin

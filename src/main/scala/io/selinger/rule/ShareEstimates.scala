@@ -241,7 +241,8 @@ object ShareEstimates
               Evidence("rows", size.estimate.rows.value, "rows", origin)
             )
           },
-          setting = Some(switch)
+          setting = Some(switch),
+          settingTo = Some("false")
         )
       )
     }

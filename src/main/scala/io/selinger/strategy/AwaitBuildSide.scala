@@ -16,8 +16,8 @@ import io.selinger.core.{
   RuleDescription,
   RuleKind
 }
-import io.selinger.cost.{Cluster, JoinCost, JoinSide}
-import io.selinger.estimate.plans.LeafStatistics
+import io.selinger.cost.{Cluster, JoinCost, JoinSettings, JoinSide}
+import io.selinger.estimate.plans.{LeafStatistics, RelationNames}
 import io.selinger.exec.{BuildSideFirstExec, OneRoundStage, WaitForBuildSideExec}
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.{Attribute, PlanExpression}
@@ -183,11 +183,14 @@ final class AwaitBuildSide(session: SparkSession)
         stock = first.map(_ => "both sides at once"),
         evidence = evidence,
         setting = reason match {
-          case Reason.NoSmallSide => Some(SelingerConf.BROADCAST_MAX_BYTES.key)
+          case Reason.NoSmallSide => Some(JoinSettings.broadcastKey(Phase.Adaptive))
           case Reason.BuildSideAwaited => Some(AwaitBuildSide.switch)
           // Nothing but another query would change it.
           case _ => None
-        }
+        },
+        settingTo = Option.when(reason == Reason.BuildSideAwaited)("false"),
+        title = Some(RelationNames.titleOf(join)),
+        sides = Some(RelationNames.sidesOf(join))
       )
     )
 }

@@ -13,6 +13,7 @@ import io.selinger.core.{
   PlanningPass,
   Precondition,
   Reason,
+  Remedy,
   RuleDescription,
   RuleKind
 }
@@ -106,11 +107,14 @@ final class CascadeGroupingSets(session: SparkSession)
     val always = SelingerConf.CASCADE_MIN_GAIN.value == 0.0
     if (!work.known && !always) decline(sets, Reason.NoStatistics, evidence)
     else if (work.gain < SelingerConf.CASCADE_MIN_GAIN.value) {
-      decline(sets, SavesLittle, evidence)
+      decline(sets, SavesLittle, evidence, work.gain)
     } else {
       val plan = steps.last.withNewChildren(Seq(cascade(sets, steps, work.sources)))
       val outcome = if (mode == Mode.On) Outcome.Changed else Outcome.Advised
-      val made = decision(sets, outcome, ReadsFewerRows, evidence).copy(
+      val undo = Remedy.above(work.gain).fold(Remedy(info.switch, Some("false"))) { gain =>
+        Remedy(SelingerConf.CASCADE_MIN_GAIN.key, Some(gain))
+      }
+      val made = decision(sets, outcome, ReadsFewerRows, evidence, Some(undo)).copy(
         chosen = Some(s"cascade of ${sets.projections.size} grouping sets"),
         stock = Some(s"${sets.projections.size} copies of each row")
       )
@@ -159,9 +163,11 @@ final class CascadeGroupingSets(session: SparkSession)
   private def decline(
       sets: GroupingSetAggregate,
       reason: Reason,
-      evidence: Seq[Evidence] = Nil
+      evidence: Seq[Evidence] = Nil,
+      gain: Double = 0.0
   ): Seq[SparkPlan] = {
-    val made = decision(sets, Outcome.Declined, reason, evidence)
+    val remedy = remedyOf(reason, gain, sets.projections.size)
+    val made = decision(sets, Outcome.Declined, reason, evidence, remedy)
     (made +: informed(sets)).foreach(Decision.record(sets.aggregate, _))
     Nil
   }
@@ -170,7 +176,8 @@ final class CascadeGroupingSets(session: SparkSession)
       sets: GroupingSetAggregate,
       outcome: Outcome,
       reason: Reason,
-      evidence: Seq[Evidence]
+      evidence: Seq[Evidence],
+      remedy: Option[Remedy]
   ): Decision = Decision(
     rule = info.id,
     node = NodeText.shorten(
@@ -181,7 +188,8 @@ final class CascadeGroupingSets(session: SparkSession)
     reason = reason,
     phase = if (QueryStages.begun(sets.aggregate)) Phase.Adaptive else Phase.Static,
     evidence = evidence,
-    setting = settingOf(reason)
+    setting = remedy.map(_.key),
+    settingTo = remedy.flatMap(_.value)
   )
 
   /** What was read about the leaves below. */
@@ -295,13 +303,11 @@ object CascadeGroupingSets
   )
 
   /** Up to this many partitions each has a file of its own, and rows are not kept. */
+  private def mostFiles: Option[Int] =
+    Option(SparkEnv.get).map(_.conf.getInt("spark.shuffle.sort.bypassMergeThreshold", 200))
+
   private def shuffleNeedsNoMemory: Boolean =
-    Option(SparkEnv.get).forall { env =>
-      SQLConf.get.numShufflePartitions <= env.conf.getInt(
-        "spark.shuffle.sort.bypassMergeThreshold",
-        200
-      )
-    }
+    mostFiles.forall(SQLConf.get.numShufflePartitions <= _)
 
   private def isMergeable(aggregate: AggregateExpression): Boolean =
     aggregate.deterministic && (aggregate.aggregateFunction match {
@@ -371,13 +377,18 @@ object CascadeGroupingSets
     case other => Alias(other, key.name)(exprId = key.exprId)
   }
 
-  private def settingOf(reason: Reason): Option[String] = reason match {
-    case TooManySets => Some(SelingerConf.CASCADE_MAX_SETS.key)
-    case SavesLittle | ReadsFewerRows => Some(SelingerConf.CASCADE_MIN_GAIN.key)
-    case ShuffleNeedsMemory => Some(SQLConf.SHUFFLE_PARTITIONS.key)
+  /**
+   * @param gain of the cascade
+   * @param sets how many grouping sets there are
+   */
+  private def remedyOf(reason: Reason, gain: Double, sets: Int): Option[Remedy] = reason match {
+    case TooManySets => Some(Remedy(SelingerConf.CASCADE_MAX_SETS.key, Some(sets.toString)))
+    case SavesLittle => Some(Remedy(SelingerConf.CASCADE_MIN_GAIN.key, Remedy.below(gain)))
+    case ShuffleNeedsMemory =>
+      Some(Remedy(SQLConf.SHUFFLE_PARTITIONS.key, mostFiles.map(_.toString)))
     case Reason.NoStatistics =>
       val footers = ReadFooterStatistics
-      Option.unless(SelingerConf.switches.enabled(footers))(footers.switch)
+      Option.unless(SelingerConf.switches.enabled(footers))(Remedy(footers.switch, Some("true")))
     case _ => None
   }
 }

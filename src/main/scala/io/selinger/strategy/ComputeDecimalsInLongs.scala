@@ -186,7 +186,8 @@ object ComputeDecimalsInLongs
       key = NodeText.key(plan),
       outcome = outcome,
       reason = reason,
-      setting = Option.unless(outcome == Outcome.Declined)(switch)
+      setting = Option.unless(outcome == Outcome.Declined)(switch),
+      settingTo = Option.unless(outcome == Outcome.Declined)("false")
     )
 
   private[strategy] def outcome(mode: Mode): Outcome =

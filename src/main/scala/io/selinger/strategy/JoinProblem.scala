@@ -92,8 +92,10 @@ private[strategy] final case class JoinProblem(
     def of(name: String, input: Input) = {
       val (side, origin) = (input.side, input.estimate.rows.origin)
       Seq(
-        Evidence(s"$name rows", side.rows, "rows", origin),
-        Evidence(s"$name rows at most", side.upperBound, "rows", origin),
+        Evidence(s"$name rows", side.rows, "rows", origin)
+      ) ++ Option.when(side.upperBound < mostKnown)(
+        Evidence(s"$name rows at most", side.upperBound, "rows", origin)
+      ) ++ Seq(
         Evidence(
           s"$name hash table",
           side.tableBytes(side.rows),
@@ -136,6 +138,9 @@ private[strategy] object JoinProblem {
         )
       }
   }
+
+  // An upper bound beyond it is a product of sides of which nothing is known.
+  private val mostKnown = PlanEstimate.most / 1000.0
 
   // Bytes of pointers and aggregation buffers beside the key of a group. Set by hand, and
   // not measured.

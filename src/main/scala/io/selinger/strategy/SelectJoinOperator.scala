@@ -4,6 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{
   Decision,
   Evidence,
+  ExpectedWork,
   GuardedStrategy,
   Hook,
   Mode,
@@ -14,15 +15,16 @@ import io.selinger.core.{
   Precondition,
   RaisedErrors,
   Reason,
+  Remedy,
   RuleDescription,
   RuleKind
 }
 import io.selinger.cost.{Cluster, HashTable, JoinOperator, JoinOperators, JoinSettings}
 import io.selinger.cost.JoinOperatorModel.Candidate
 import io.selinger.estimate.RowSize
-import io.selinger.estimate.plans.LeafStatistics
-import io.selinger.stats.footers.ReadFooterStatistics
+import io.selinger.estimate.plans.{LeafStatistics, RelationNames}
 import io.selinger.stats.relations.QueryStages
+import io.selinger.strategy.JoinChoice.Choice
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.planning.ExtractSingleColumnNullAwareAntiJoin
 import org.apache.spark.sql.catalyst.plans.LeftExistence
@@ -120,11 +122,12 @@ final class SelectJoinOperator(session: SparkSession)
         } else {
           val choice = problem.choice(stock)
           val evidence = problem.evidence(choice)
+          def tooLarge(reason: Reason) =
+            decline(join, phase, reason, evidence, new JoinRemedy(problem, phase).ifTooLarge)
           choice.best match {
-            case None if !problem.hasEqualities =>
-              decline(join, phase, Reason.NestedLoopTooLarge, evidence)
-            case None => decline(join, phase, Reason.NothingFits, evidence)
-            case Some(best) => act(problem, phase, mode, best, stock, stockPlans, evidence)
+            case None if !problem.hasEqualities => tooLarge(Reason.NestedLoopTooLarge)
+            case None => tooLarge(Reason.NothingFits)
+            case Some(best) => act(problem, phase, mode, best, stock, stockPlans, choice)
           }
         }
     }
@@ -136,9 +139,10 @@ final class SelectJoinOperator(session: SparkSession)
       best: Candidate,
       stock: Option[JoinOperator],
       stockPlans: Seq[SparkPlan],
-      evidence: Seq[Evidence]
+      choice: Choice
   ): Seq[SparkPlan] = {
-    val join = problem.join
+    val (join, candidates, evidence) =
+      (problem.join, choice.candidates, problem.evidence(choice))
     val same = stock.contains(best.operator)
     val plans = if (same) stockPlans else planned(join.copy(hint = best.operator.hint))
     if (!plans.headOption.flatMap(JoinOperators.plannedAs).contains(best.operator)) {
@@ -153,6 +157,7 @@ final class SelectJoinOperator(session: SparkSession)
       decline(join, phase, Reason.MayRaise, evidence)
     } else {
       promise(problem, best.operator)
+      val remedy = new JoinRemedy(problem, phase).of(best, candidates, stock)
       val outcome =
         if (same) Outcome.Same else if (mode == Mode.On) Outcome.Changed else Outcome.Advised
       val decision = Decision(
@@ -165,7 +170,11 @@ final class SelectJoinOperator(session: SparkSession)
         chosen = Some(best.operator.label),
         stock = stock.map(_.label),
         evidence = evidence,
-        setting = settingOf(best.reason)
+        setting = remedy.map(_.key),
+        settingTo = remedy.flatMap(_.value),
+        title = Some(RelationNames.titleOf(join)),
+        sides = Some(RelationNames.sidesOf(join)),
+        work = workOf(candidates, best, stock)
       )
       // On the logical join for advise mode, on the operator so that a re-plan leaves it alone.
       (decision +: informed(join)).foreach { made =>
@@ -180,12 +189,14 @@ final class SelectJoinOperator(session: SparkSession)
       join: Join,
       phase: Phase,
       reason: Reason,
-      evidence: Seq[Evidence] = Nil
+      evidence: Seq[Evidence] = Nil,
+      known: Option[Remedy] = None
   ): Seq[SparkPlan] = {
     // What was decided before a side was broadcast says more than that it has been.
     val settled = reason == Reason.BroadcastStage &&
       Decision.recordedAt(join).exists(_.rule == info.id)
     if (!settled) {
+      val remedy = known.orElse(JoinRemedy.ifDeclined(reason, phase))
       val decision = Decision(
         rule = info.id,
         node = NodeText.of(join),
@@ -194,7 +205,10 @@ final class SelectJoinOperator(session: SparkSession)
         reason = reason,
         phase = phase,
         evidence = evidence,
-        setting = settingOf(reason)
+        setting = remedy.map(_.key),
+        settingTo = remedy.flatMap(_.value),
+        title = Some(RelationNames.titleOf(join)),
+        sides = Some(RelationNames.sidesOf(join))
       )
       (decision +: informed(join)).foreach(Decision.record(join, _))
     }
@@ -295,14 +309,13 @@ object SelectJoinOperator
   private def isPlanners(strategy: JoinStrategyHint): Boolean =
     AdaptiveHintsShim.hints.contains(strategy)
 
-  /** The setting that would change the outcome; none where only other data would. */
-  private def settingOf(reason: Reason): Option[String] = reason match {
-    case Reason.NoStatistics =>
-      val footers = ReadFooterStatistics
-      Option.unless(SelingerConf.switches.enabled(footers))(footers.switch)
-    case Reason.StockCheapEnough => Some(SelingerConf.JOIN_MIN_GAIN.key)
-    case Reason.UserThreshold => Some(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key)
-    // None for hints, streams and the like: Selinger has not decided there, so no switch changes it.
-    case other => JoinOperators.settingOf(other)
-  }
+  /** What Spark's operator and the one chosen are expected to take, where both are known. */
+  private def workOf(
+      candidates: Seq[Candidate],
+      best: Candidate,
+      stock: Option[JoinOperator]
+  ): Option[ExpectedWork] =
+    stock
+      .flatMap(operator => candidates.find(_.operator == operator))
+      .map(spark => ExpectedWork(spark.seconds, best.seconds))
 }

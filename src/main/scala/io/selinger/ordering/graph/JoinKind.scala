@@ -1,5 +1,7 @@
 package io.selinger.ordering.graph
 
+import io.selinger.core.JoinSymbol
+
 /**
  * What a join does with rows that find no partner. A right outer join is a left outer join with its
  * sides exchanged.
@@ -14,14 +16,14 @@ sealed abstract class JoinKind(val commutes: Boolean, val symbol: String)
 object JoinKind {
 
   /** Cross products are inner joins without a predicate. */
-  case object Inner extends JoinKind(true, "⋈")
-  case object LeftOuter extends JoinKind(false, "⟕")
-  case object FullOuter extends JoinKind(true, "⟗")
-  case object Semi extends JoinKind(false, "⋉")
-  case object Anti extends JoinKind(false, "▷")
+  case object Inner extends JoinKind(true, JoinSymbol.Inner)
+  case object LeftOuter extends JoinKind(false, JoinSymbol.Outer)
+  case object FullOuter extends JoinKind(true, JoinSymbol.Full)
+  case object Semi extends JoinKind(false, JoinSymbol.Semi)
+  case object Anti extends JoinKind(false, JoinSymbol.Anti)
 
   /** Keeps every left row and says whether it has a partner. */
-  case object Existence extends JoinKind(false, "∃")
+  case object Existence extends JoinKind(false, JoinSymbol.Existence)
 
   val all: Seq[JoinKind] = Seq(Inner, LeftOuter, FullOuter, Semi, Anti, Existence)
 }

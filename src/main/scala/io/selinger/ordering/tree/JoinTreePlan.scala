@@ -1,8 +1,7 @@
 package io.selinger.ordering.tree
 
+import io.selinger.estimate.plans.RelationNames
 import io.selinger.ordering.graph.{JoinGraph, JoinRegion}
-import io.selinger.stats.imported.UseImportedStatistics
-import io.selinger.stats.relations.FileRelation
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical._
 import scala.collection.mutable
@@ -83,11 +82,7 @@ private[ordering] object JoinTreePlan {
 
   private def nameOf(plan: LogicalPlan): String = {
     val leaves = plan.collectLeaves()
-    val first = leaves.headOption.map {
-      case UseImportedStatistics(index) => index.relation.name
-      case FileRelation(relation) => relation.name.stripSuffix(".parquet")
-      case other => other.nodeName
-    }
+    val first = leaves.headOption.map(RelationNames.ofLeaf)
     first.getOrElse(plan.nodeName) + (if (leaves.size > 1) "…" else "")
   }
 }

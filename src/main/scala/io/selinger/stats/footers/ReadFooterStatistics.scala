@@ -110,7 +110,11 @@ object ReadFooterStatistics
         setting =
           if (reason == Reason.FootersRead) None
           else if (answer.files > limits.maxFiles) Some(SelingerConf.FOOTER_MAX_FILES.key)
-          else Some(SelingerConf.FOOTER_BUDGET_MS.key)
+          else Some(SelingerConf.FOOTER_BUDGET_MS.key),
+        settingTo =
+          if (reason == Reason.FootersRead) None
+          else if (answer.files > limits.maxFiles) Some(answer.files.toString)
+          else Some((SelingerConf.FOOTER_BUDGET_MS.value * 4).toString)
       )
     )
   }

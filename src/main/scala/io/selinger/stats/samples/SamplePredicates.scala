@@ -438,7 +438,11 @@ object SamplePredicates
             left.map(NodeText.readable).mkString("estimated by formulas: ", ", ", "")
           )
         ),
-        setting = Option.unless(complete)(SelingerConf.SAMPLING_BUDGET_MS.key)
+        setting = Option.unless(complete)(SelingerConf.SAMPLING_BUDGET_MS.key),
+        settingTo = Option.unless(complete) {
+          // 0 means that nothing is sampled.
+          math.max(SelingerConf.SAMPLING_BUDGET_MS.value * 4, 300L).toString
+        }
       )
     )
   }

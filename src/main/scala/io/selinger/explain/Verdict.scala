@@ -1,0 +1,127 @@
+package io.selinger.explain
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{Amounts, Decision, ExpectedWork, Outcome}
+
+/** What came of all decisions about a plan, in one line. */
+private[explain] object Verdict {
+
+  private val operators = "selectJoinOperator"
+  private val orders = "reorderJoins"
+
+  /** What one and several changes of a rule are called; a test asks for each rule that changes plans. */
+  private[explain] val changes: Map[String, (String, String)] = Map(
+    "pushAggregateBelowJoin" -> (
+      "aggregation moved below a join",
+      "aggregations moved below joins"
+    ),
+    "cascadeGroupingSets" ->
+      (
+        "GROUP BY with grouping sets computed without copies of rows",
+        "GROUP BYs with grouping sets computed without copies of rows"
+      ),
+    "mergeSubplansByCost" ->
+      ("group of aggregations computed in one pass", "groups of aggregations computed in one pass"),
+    "awaitBuildSide" -> ("join waits for its small side", "joins wait for their small sides"),
+    "computeDecimalsInLongs" ->
+      ("operator computes decimals as integers", "operators compute decimals as integers")
+  )
+
+  private[explain] val counting: Set[String] = Set(operators, orders)
+
+  def of(mode: String, decisions: Seq[ShownDecision]): String = {
+    val made = decisions.map(_.decision)
+    val (changed, failed) =
+      (made.filter(isChange), made.filter(_.outcome == Outcome.Failed).map(_.rule).distinct)
+    val advised = changed.exists(_.outcome == Outcome.Advised)
+    val parts = joins(made, advised) ++ tables(changed, advised) ++ others(changed)
+    val what =
+      if (parts.isEmpty) unchanged(made)
+      else if (advised) s"In mode on, ${parts.mkString(", ")}${gain(decisions)}"
+      else capital(parts.mkString(", ")) + gain(decisions)
+    val failures = counted(failed.size, "rule failed", "rules failed")
+      .map(n => s"$n and the query goes on without: ${failed.mkString(", ")}")
+    val note =
+      if (mode == "advise" && !advised) s" (${SelingerConf.MODE.key} = advise)" else ""
+    (Seq(what + note) ++ failures).mkString("; ")
+  }
+
+  /** `1 join`, `2 joins`; none for 0. */
+  def counted(count: Int, one: String, many: String): Option[String] =
+    Option.when(count > 0)(s"$count ${if (count == 1) one else many}")
+
+  private def isChange(decision: Decision): Boolean =
+    decision.outcome == Outcome.Changed || decision.outcome == Outcome.Advised
+
+  private def joins(made: Seq[Decision], advised: Boolean): Option[String] = {
+    val all = made.filter(d => d.rule == operators && d.outcome != Outcome.Failed)
+    val changed = all.count(isChange)
+    Option.when(changed > 0) {
+      val noun = if (all.size == 1) "join" else "joins"
+      s"$changed of ${all.size} $noun ${verb(advised)}"
+    }
+  }
+
+  private def tables(changed: Seq[Decision], advised: Boolean): Option[String] = {
+    val sizes = changed.filter(_.rule == orders).flatMap(_.tables)
+    Option.when(sizes.nonEmpty) {
+      val listed =
+        if (sizes.size <= 3) sizes.map(n => s"$n tables").mkString(" and of ")
+        else s"${sizes.sum} tables in ${sizes.size} parts of the query"
+      s"order of $listed ${verb(advised)}"
+    }
+  }
+
+  private def verb(advised: Boolean) = if (advised) "would change" else "changed"
+
+  private def others(changed: Seq[Decision]): Seq[String] = {
+    val rest = changed.filterNot(d => counting(d.rule))
+    rest.map(_.rule).distinct.flatMap { rule =>
+      val (one, many) = changes.getOrElse(rule, (s"change by $rule", s"changes by $rule"))
+      counted(rest.count(_.rule == rule), one, many)
+    }
+  }
+
+  private def unchanged(made: Seq[Decision]): String = {
+    val operators = counted(made.count(_.rule == this.operators), "join", "joins")
+    val sizes = made.filter(_.rule == orders).flatMap(_.tables)
+    val order = Option.when(sizes.nonEmpty)(s"the order of ${sizes.sum} tables")
+    (operators.toSeq ++ order) match {
+      case Nil => "Nothing changed: the plan is Spark's own"
+      case kept =>
+        val verb = if (operators.contains("1 join") && order.isEmpty) "stays" else "stay"
+        s"Nothing changed: ${kept.mkString(" and ")} $verb as in Spark's own plan"
+    }
+  }
+
+  /** How much less the joins and what was merged are expected to cost, where that shows. */
+  private def gain(decisions: Seq[ShownDecision]): String =
+    Work.of(decisions).filter(w => w.chosen > 0.0 && w.stock / w.chosen >= 1.05).fold("") { work =>
+      s"; expected work of these parts ${Amounts.factor(work.stock / work.chosen)} × less"
+    }
+
+  private def capital(text: String): String =
+    text.take(1).toUpperCase(java.util.Locale.ROOT) + text.drop(1)
+
+  private object Work {
+
+    /**
+     * Of all joins, each once: by the order that it is part of, or by itself; and of what was computed
+     * together. None where an order was chosen for what several parts share: its cost is not known.
+     */
+    def of(decisions: Seq[ShownDecision]): Option[ExpectedWork] = {
+      val changed = decisions.map(_.decision).filter(isChange)
+      if (changed.exists(d => d.rule == orders && d.work.isEmpty)) None
+      else {
+        val works = decisions.flatMap { shown =>
+          shown.decision.work.map { work =>
+            // The order's cost has the operator's as it was chosen.
+            if (shown.isOrdered) ExpectedWork(math.max(0.0, work.stock - work.chosen), 0.0)
+            else work
+          }
+        }
+        Option.when(works.nonEmpty)(ExpectedWork(works.map(_.stock).sum, works.map(_.chosen).sum))
+      }
+    }
+  }
+}

@@ -22,6 +22,7 @@ from selinger.collect import (
     forget,
     stats,
 )
+from selinger.comparison import Answer, Comparison, Side, compare
 from selinger.errors import (
     AnalyzeFailed,
     BuilderUnreadable,
@@ -40,7 +41,6 @@ from selinger.errors import (
 )
 from selinger.explain import Decision, Explanation, Input, Number, explain
 from selinger.install import EXPLAIN_PROVIDER, EXTENSION, configure, jar_path, spark_conf
-from selinger.report import Answer, Comparison, Side, compare
 from selinger.session import (
     Rule,
     Rules,

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from selinger._query import checked_query
 from selinger._spark import raising
 from selinger.collect import analyze, forget, stats
+from selinger.comparison import compare
 from selinger.doctor import checks
 from selinger.errors import SelingerError
 from selinger.explain import explain
 from selinger.install import configure, jar_lines, jar_path, spark_conf
-from selinger.report import compare
 from selinger.transfer import export_stats, import_stats
 
 if TYPE_CHECKING:

@@ -288,6 +288,12 @@ def printed_in(spark: SparkSession, query: DataFrame | str, form: str) -> str:
         raise QueryFailed(error_message(error)) from error
 
 
+def section(text: str) -> str:
+    """Cut Selinger's section out of an explain text; empty if there is none."""
+    found = _SECTION.search(text)
+    return found["body"].strip() if found else ""
+
+
 def printed_plan(df: DataFrame) -> str:
     """Catch what ``df.explain()`` prints."""
     printed = io.StringIO()

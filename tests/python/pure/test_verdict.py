@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from selinger._spark import constant, error_condition, error_message, raising
 from selinger._verdict import is_clear
+from selinger.comparison import Answer, Comparison, Side
 from selinger.errors import QueryFailed
-from selinger.report import Answer, Comparison, Side
 
 SLOW = (2.0, 2.1, 2.05, 2.2)
 FAST = (1.0, 1.1, 1.05, 1.2)

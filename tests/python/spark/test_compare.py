@@ -6,7 +6,7 @@ import pytest
 import selinger
 from chispa import assert_df_equality
 from pyspark.sql import functions as F  # noqa: N812
-from selinger import report
+from selinger import comparison
 from selinger._digest import digest
 from selinger.session import overridden
 
@@ -110,12 +110,12 @@ def test_compare_stops_when_the_answer_is_clear(
     def time(self: Any, small: bool) -> float:
         return 1.0 if self.spark.conf.get("spark.selinger.mode") == "on" else 2.0
 
-    monkeypatch.setattr(report._Comparing, "_time", time)
+    monkeypatch.setattr(comparison._Comparing, "_time", time)
     result = selinger.compare(joined, runs=9)
     assert len(result.stock.seconds) == 4
     assert result.faster == "Selinger"
     assert "Selinger is 2.0 times as fast" in result.verdict
-    monkeypatch.setattr(report._Comparing, "_time", lambda *_: 1.0)
+    monkeypatch.setattr(comparison._Comparing, "_time", lambda *_: 1.0)
     result = selinger.compare(joined, runs=9)
     assert len(result.stock.seconds) == 3
     assert result.faster is None
@@ -177,7 +177,7 @@ def test_compare_gives_an_error_while_it_measures_as_ours(
         spark.sql("SELECT id / 0 FROM range(3)").collect()
         return 1.0
 
-    monkeypatch.setattr(report._Comparing, "_time", fails)
+    monkeypatch.setattr(comparison._Comparing, "_time", fails)
     with pytest.raises(selinger.QueryFailed, match=r"^\[DIVIDE_BY_ZERO\]"):
         selinger.compare(spark.range(3), runs=1)
 
@@ -230,7 +230,7 @@ def _break_selinger(monkeypatch: pytest.MonkeyPatch) -> None:
         extra = {"spark.sql.session.timeZone": "Asia/Tokyo"} if "on" in conf.values() else {}
         return overridden(spark, {**conf, **extra})
 
-    monkeypatch.setattr(report, "overridden", broken)
+    monkeypatch.setattr(comparison, "overridden", broken)
 
 
 COLUMNS = {

@@ -79,3 +79,13 @@ SELECT count(*), sum(m) FROM (SELECT k5, median(quantity) AS m FROM facts GROUP 
 
 -- q23: the name of the last row of 10^5 keys
 SELECT count(*), max(s) FROM (SELECT k5, max_by(s7, id) AS s FROM facts GROUP BY k5) t
+
+-- q24: the greatest text of 10^5 keys that are texts
+SELECT count(*), max(s) FROM (SELECT s5, max(s7) AS s FROM facts GROUP BY s5) t
+
+-- q25: the greatest text of 10^6 pairs of keys
+SELECT count(*), max(s) FROM (SELECT k5, channel, max(s7) AS s FROM facts GROUP BY k5, channel) t
+
+-- q26: dropDuplicates over 6 * 10^6 pairs of keys, with three texts
+SELECT count(*), sum(length(s)), sum(length(t)), count(c) FROM (
+  SELECT k5, quantity, first(s5) AS s, first(s3) AS t, first(city) AS c FROM facts GROUP BY k5, quantity) t

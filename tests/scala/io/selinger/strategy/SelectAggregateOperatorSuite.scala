@@ -80,9 +80,13 @@ class SelectAggregateOperatorSuite extends AnyFunSuite with SharedSession {
   }
 
   test("fires on functions that keep objects") {
-    assertFires("SELECT k, sort_array(collect_list(id)), sort_array(collect_set(s)) FROM facts GROUP BY k")
+    assertFires(
+      "SELECT k, sort_array(collect_list(id)), sort_array(collect_set(s)) FROM facts GROUP BY k"
+    )
     assertFires("SELECT k, percentile(id, 0.3), median(big), count(*) FROM facts GROUP BY k")
-    assertFires("SELECT k, max_by(s, id), min_by(day, id), mode(flag) FROM facts WHERE flag GROUP BY k")
+    assertFires(
+      "SELECT k, max_by(s, id), min_by(day, id), mode(flag) FROM facts WHERE flag GROUP BY k"
+    )
     assertFires("SELECT k, approx_count_distinct(s), max(s) FROM facts GROUP BY k")
     assertFires("SELECT k, percentile_approx(id, 0.5, 10000) FROM facts GROUP BY k")
   }
@@ -90,7 +94,9 @@ class SelectAggregateOperatorSuite extends AnyFunSuite with SharedSession {
   test("fires beside DISTINCT, FILTER and grouping sets") {
     assertFires("SELECT k, count(DISTINCT s), max(s), sum(id) FROM facts GROUP BY k")
     assertFires("SELECT k, count(DISTINCT s), count(DISTINCT day), max(s) FROM facts GROUP BY k")
-    assertFires("SELECT k, max(s) FILTER (WHERE flag), count(*) FILTER (WHERE d > 1) FROM facts GROUP BY k")
+    assertFires(
+      "SELECT k, max(s) FILTER (WHERE flag), count(*) FILTER (WHERE d > 1) FROM facts GROUP BY k"
+    )
     assertFires("SELECT k, first(s) FILTER (WHERE id % 2 = 0) IS NULL FROM facts GROUP BY k, s")
     assertFires("SELECT k, flag, max(s) FROM facts GROUP BY ROLLUP (k, flag)")
   }
@@ -98,7 +104,9 @@ class SelectAggregateOperatorSuite extends AnyFunSuite with SharedSession {
   test("fires on NaN, -0.0 and decimals") {
     assertFires("SELECT d, max(s), count(*) FROM facts GROUP BY d")
     assertFires("SELECT amount, max(s) FROM facts GROUP BY amount")
-    assertFires("SELECT k, max(s), sum(cast(k AS decimal(12,2)) * 3), avg(amount) FROM facts GROUP BY k")
+    assertFires(
+      "SELECT k, max(s), sum(cast(k AS decimal(12,2)) * 3), avg(amount) FROM facts GROUP BY k"
+    )
   }
 
   test("fires on results computed from the functions, and on HAVING") {
@@ -135,8 +143,9 @@ class SelectAggregateOperatorSuite extends AnyFunSuite with SharedSession {
   }
 
   test("an input that is sorted by the keys is grouped as it comes, and stays sorted") {
-    val text = "SELECT /*+ MERGE(b) */ a.k, max(a.s), count(*) FROM facts a JOIN dims b ON a.k = b.k " +
-      "GROUP BY a.k"
+    val text =
+      "SELECT /*+ MERGE(b) */ a.k, max(a.s), count(*) FROM facts a JOIN dims b ON a.k = b.k " +
+        "GROUP BY a.k"
     val settings = Seq(
       "spark.sql.adaptive.enabled" -> "false",
       "spark.sql.shuffle.partitions" -> "1"
@@ -151,7 +160,11 @@ class SelectAggregateOperatorSuite extends AnyFunSuite with SharedSession {
     }
   }
 
-  private def assertLeaves(text: String, reason: Option[Reason], settings: (String, String)*): Unit =
+  private def assertLeaves(
+      text: String,
+      reason: Option[Reason],
+      settings: (String, String)*
+  ): Unit =
     withConf(settings: _*) {
       val df = spark.sql(text)
       assert(hashed(df).isEmpty)
@@ -169,6 +182,18 @@ class SelectAggregateOperatorSuite extends AnyFunSuite with SharedSession {
       "SELECT c, max(s) FROM (SELECT s COLLATE UTF8_LCASE AS c, s FROM facts) GROUP BY c",
       Some(rule.KeysHaveCollation)
     )
+  }
+
+  test("leaves one key of a fixed width with many groups, which Spark sorts by its digits") {
+    val many = SelingerConf.MAX_HASHED_GROUPS.key -> "100"
+    assertLeaves("SELECT id, max(s) FROM facts GROUP BY id", Some(rule.SortAsFast), many)
+    assertLeaves("SELECT day, max(s) FROM facts GROUP BY day", None, many, off)
+    withConf(many) {
+      // Of few groups, of two keys, and of a text.
+      Seq("flag", "id, k", "string(id)").foreach { keys =>
+        assert(hashed(spark.sql(s"SELECT $keys, max(s) FROM facts GROUP BY $keys")).size == 2, keys)
+      }
+    }
   }
 
   test("leaves all where it may not act") {

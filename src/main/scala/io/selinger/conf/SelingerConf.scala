@@ -367,6 +367,18 @@ object SelingerConf {
     "count"
   )
 
+  val MAX_HASHED_GROUPS: Setting[Long] = Setting(
+    ConfEntry.count(
+      key("aggregate.maxHashedGroups"),
+      65536L,
+      "Groups (estimated) up to which Selinger groups by one key of a fixed width in a hash table " +
+        "where Spark sorts. For more, sorting is as fast. Other keys, such as texts or several " +
+        "columns, are hashed however many groups there are."
+    ),
+    "aggregates",
+    "count"
+  )
+
   val PARTIAL_STOP_RATIO: Setting[Double] = Setting(
     ConfEntry.number(
       key("aggregate.partialStopRatio"),
@@ -483,6 +495,7 @@ object SelingerConf {
     EAGER_MIN_ROWS,
     CASCADE_MIN_GAIN,
     CASCADE_MAX_SETS,
+    MAX_HASHED_GROUPS,
     PARTIAL_STOP_RATIO,
     CBO_WEIGHT,
     CLUSTER_CORES,

@@ -3,6 +3,7 @@ package io.selinger.strategy
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{
   Decision,
+  Evidence,
   GuardedStrategy,
   Hook,
   Mode,
@@ -10,10 +11,12 @@ import io.selinger.core.{
   Outcome,
   Phase,
   Precondition,
+  Quantity,
   Reason,
   RuleDescription,
   RuleKind
 }
+import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.exec.aggregates.HeapHashAggregateExec
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
@@ -21,12 +24,14 @@ import org.apache.spark.sql.catalyst.expressions.RowOrdering
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{SortPrefixUtils, SparkPlan}
 import org.apache.spark.sql.execution.aggregate.{
   BaseAggregateExec,
   ObjectHashAggregateExec,
   SortAggregateExec
 }
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.StructField
 
 /**
  * Groups in a hash table where Spark sorts: its hash aggregation takes only buffers of a fixed width, so
@@ -36,6 +41,7 @@ import org.apache.spark.sql.execution.aggregate.{
  * Fires when (each line is a Precondition below, in this order):
  *   1. the plan is not a stream                             else STREAMING_PLAN
  *   2. equal keys have equal bytes                          else KEYS_HAVE_COLLATION
+ *   3. sorting would take longer                            else SORT_AS_FAST
  *
  * {{{
  *   SELECT k, max(name) FROM t GROUP BY k
@@ -55,7 +61,9 @@ import org.apache.spark.sql.execution.aggregate.{
  * a group several times, which the final one merges. Rows come out in another order; Spark sorts again
  * where an operator above asks for one.
  * Not done: aggregations without keys, which need no sort; collated keys; streams; Python functions.
- * Cost: planning O(1), plus planning the aggregation by Spark's strategy. Where the input is sorted
+ * Cost: planning O(1), plus planning the aggregation by Spark's strategy, and an estimate of groups for
+ * a key of a fixed width: Spark sorts that by its digits, which is as fast as a hash table that no
+ * cache of the processor holds (measured by `make bench-aggregates`, q01 to q07 and q24 to q26). Where the input is sorted
  * by the keys already, the operator does not hash. May lose when memory is far too small for the
  * groups: then it sorts as Spark does, after having hashed.
  * Runs as a planner strategy, before Spark's Aggregation; at each adaptive re-plan too. A second run
@@ -104,13 +112,21 @@ object SelectAggregateOperator
     "Group by a column of the default collation, if that is acceptable."
   )
 
+  val SortAsFast: Reason = Reason(
+    "SORT_AS_FAST",
+    "There is one key of a fixed width, which Spark sorts by its digits, and there are so many groups " +
+      "that no cache of the processor holds a hash table of them. Sorting is as fast.",
+    "Set spark.selinger.aggregate.maxHashedGroups higher to group in hash tables all the same."
+  )
+
   override def hooks: Seq[Hook] = Seq(
     Hook.PlannerStrategy(
       "Strategies are asked before Spark's own aggregation, whose phases it plans with other operators."
     )(new SelectAggregateOperator(_))
   )
 
-  override def reasons: Seq[Reason] = Seq(Reason.StreamingPlan, KeysHaveCollation, HashedInstead)
+  override def reasons: Seq[Reason] =
+    Seq(Reason.StreamingPlan, KeysHaveCollation, SortAsFast, HashedInstead)
 
   override def example: String =
     "SELECT customer, max(string(item)) FROM sales GROUP BY customer"
@@ -119,8 +135,21 @@ object SelectAggregateOperator
     Precondition(Reason.StreamingPlan)(!_.isStreaming),
     Precondition(KeysHaveCollation)(_.groupingExpressions.forall { key =>
       UnsafeRowUtils.isBinaryStable(key.dataType) && RowOrdering.isOrderable(key.dataType)
-    })
+    }),
+    Precondition(SortAsFast)(aggregate => !isSortedFast(aggregate))
   )
+
+  /** Whether Spark sorts by the digits of a key, and there are more groups than a cache holds. */
+  private def isSortedFast(aggregate: Aggregate): Boolean = aggregate.groupingExpressions match {
+    case Seq(key) =>
+      SQLConf.get.enableRadixSort &&
+      SortPrefixUtils.canSortFullyWithPrefix(StructField("key", key.dataType)) &&
+      groupsOf(aggregate).exists(_.value > SelingerConf.MAX_HASHED_GROUPS.value)
+    case _ => false
+  }
+
+  private def groupsOf(aggregate: Aggregate): Option[Quantity] =
+    LeafStatistics.estimator.estimate(aggregate).map(_.rows)
 
   /** Whether Spark's hash aggregation does not take an aggregation. */
   private def isSorted(aggregate: Aggregate): Boolean =
@@ -204,6 +233,13 @@ object SelectAggregateOperator
     outcome = outcome,
     reason = reason,
     phase = if (QueryStages.begun(aggregate)) Phase.Adaptive else Phase.Static,
-    setting = Option.unless(outcome == Outcome.Declined)(switch)
+    evidence = groupsOf(aggregate).filter(_.value > 0.0).toSeq.map { groups =>
+      Evidence("groups", groups.value, "rows", groups.origin)
+    },
+    setting = reason match {
+      case SortAsFast => Some(SelingerConf.MAX_HASHED_GROUPS.key)
+      case HashedInstead => Some(switch)
+      case _ => None
+    }
   )
 }

@@ -46,7 +46,7 @@ class HeapHashAggregateSuite extends AnyFunSuite with SharedSession {
       aggregate.copy(child = HoldMemoryExec(aggregate.child, bytes))
   }
 
-  for (keys <- Seq(7L, 30000L, 150000L)) {
+  for (keys <- Seq(7L, 30000L, 150000L))
     test(s"$keys groups: with and without memory, the same as stock Spark") {
       val expected = stock(keys)
       val full = plan(keys)
@@ -61,7 +61,6 @@ class HeapHashAggregateSuite extends AnyFunSuite with SharedSession {
         if (keys > 7) assert(metric(short, "numSortingTasks") > 0, s"$mebibytes MiB")
       }
     }
-  }
 
   test("a partial aggregation stops where groups are hardly fewer than rows, and looks again") {
     val unique = plan(150000L)

@@ -11,7 +11,8 @@ import org.apache.spark.sql.types.DataType
  *
  * @param types of the fields of a buffer
  */
-private[aggregates] final class GroupBuffers(types: Array[DataType]) extends BaseGenericInternalRow {
+private[aggregates] final class GroupBuffers(types: Array[DataType])
+    extends BaseGenericInternalRow {
 
   private val kinds = types.map(of => GroupBuffers.kinds.getOrElse(CodeGenerator.javaType(of), 0))
   private val isFixed = kinds.map(_ != GroupBuffers.Other)

@@ -74,7 +74,11 @@ private[aggregates] final class GroupKeys(fields: Int, size: Option[Int]) {
       chunk(at) == key.getSizeInBytes && same(key, chunk, at + 1)
     }
 
-  private def same(key: UnsafeRow, in: Array[Long], at: Int): Boolean = ByteArrayMethods.arrayEquals(
+  private def same(
+      key: UnsafeRow,
+      in: Array[Long],
+      at: Int
+  ): Boolean = ByteArrayMethods.arrayEquals(
     key.getBaseObject,
     key.getBaseOffset,
     in,

@@ -69,7 +69,8 @@ private[aggregates] final class GroupTable(
     while (place >= 0 && found < 0) {
       val slot = slots(place)
       if (slot == 0L) place = -1
-      else if ((slot >>> 32).toInt == hash && keys.equal(slot.toInt - 1, key)) found = slot.toInt - 1
+      else if ((slot >>> 32).toInt == hash && keys.equal(slot.toInt - 1, key))
+        found = slot.toInt - 1
       else place = (place + 1) & (slots.length - 1)
     }
     if (found < 0) add(hash, key)

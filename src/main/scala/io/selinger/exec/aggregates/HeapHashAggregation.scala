@@ -215,7 +215,7 @@ private[aggregates] final class HeapHashAggregation(
   }
 
   /** Returns the next rows of the input as groups of one row each; then grouping begins again. */
-  private def pass(): Unit = {
+  private def pass(): Unit =
     output = new Iterator[UnsafeRow] {
       private var left = testedRows * passedForTested
       override def hasNext: Boolean =
@@ -233,7 +233,6 @@ private[aggregates] final class HeapHashAggregation(
         passed(current)
       }
     }
-  }
 
   /** A row of the input as the partial result of a group that has only this row. */
   private lazy val passed: InternalRow => UnsafeRow = {
@@ -251,7 +250,9 @@ private[aggregates] final class HeapHashAggregation(
             aggregate.filter.fold(value)(If(_, value, before))
           }
       }
-      val values = buffers.map(_.transform { case field: Attribute => initial.getOrElse(field, field) })
+      val values = buffers.map(_.transform { case field: Attribute =>
+        initial.getOrElse(field, field)
+      })
       val projection = UnsafeProjection.create(groupingExpressions ++ values, inputAttributes)
       projection.initialize(partition)
       projection(_)

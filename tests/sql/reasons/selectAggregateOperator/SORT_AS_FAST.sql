@@ -1,0 +1,2 @@
+-- set spark.selinger.aggregate.maxHashedGroups=100
+SELECT id, max(s) FROM facts GROUP BY id

@@ -10,7 +10,7 @@ import io.selinger.core.{
   RuleActivity,
   RuleDescription
 }
-import io.selinger.strategy.{CascadeGroupingSets, SelectJoinOperator}
+import io.selinger.strategy.{CascadeGroupingSets, SelectAggregateOperator, SelectJoinOperator}
 import io.selinger.testing.{
   Answer,
   ExampleTables,
@@ -390,9 +390,21 @@ object RuleContractSuite {
     grouped.flatMap(Decision.recordedAt(_))
   }
 
+  /** Texts of a stream, by a key. */
+  private val sortedStream = SpecialCase(
+    "Streams are run in append mode here, in which a stream is grouped only within time windows."
+  ) { session =>
+    val rate = session.readStream.format("rate").load().selectExpr("value", "string(value) AS t")
+    val df = rate.groupBy("value").agg("t" -> "max")
+    val grouped = Plans.execution(df).analyzed.collect { case aggregate: Aggregate => aggregate }
+    grouped.foreach(new SelectAggregateOperator(session).apply(_))
+    grouped.flatMap(Decision.recordedAt(_))
+  }
+
   val special: Map[(RuleDescription, Reason), SpecialCase] = Map(
     (SelectJoinOperator, Reason.BroadcastStage) -> overBroadcastStage,
-    (CascadeGroupingSets, Reason.StreamingPlan) -> groupedStream
+    (CascadeGroupingSets, Reason.StreamingPlan) -> groupedStream,
+    (SelectAggregateOperator, Reason.StreamingPlan) -> sortedStream
   )
 }
 

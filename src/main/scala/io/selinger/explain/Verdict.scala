@@ -23,6 +23,8 @@ private[explain] object Verdict {
     "mergeSubplansByCost" ->
       ("group of aggregations computed in one pass", "groups of aggregations computed in one pass"),
     "awaitBuildSide" -> ("join waits for its small side", "joins wait for their small sides"),
+    "selectAggregateOperator" ->
+      ("aggregation hashed instead of sorted", "aggregations hashed instead of sorted"),
     "computeDecimalsInLongs" ->
       ("operator computes decimals as integers", "operators compute decimals as integers")
   )

@@ -184,6 +184,18 @@ class SelectAggregateOperatorSuite extends AnyFunSuite with SharedSession {
     )
   }
 
+  test("leaves DISTINCT columns with a collation, by which the first phases group") {
+    assertLeaves(
+      "SELECT k, count(DISTINCT c), max(s) FROM " +
+        "(SELECT k, s COLLATE UTF8_LCASE AS c, s FROM facts) GROUP BY k",
+      Some(rule.KeysHaveCollation)
+    )
+    val text = "SELECT k, size(collect_set(c)) FROM (SELECT DISTINCT k, s COLLATE UTF8_LCASE AS c " +
+      "FROM facts) GROUP BY k"
+    val expected = withConf(off)(Answer.of(spark.sql(text)))
+    assert(Answer.difference(expected, Answer.of(spark.sql(text))).isEmpty)
+  }
+
   test("leaves one key of a fixed width with many groups, which Spark sorts by its digits") {
     val many = SelingerConf.MAX_HASHED_GROUPS.key -> "100"
     assertLeaves("SELECT id, max(s) FROM facts GROUP BY id", Some(rule.SortAsFast), many)

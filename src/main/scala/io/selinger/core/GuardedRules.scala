@@ -3,6 +3,7 @@ package io.selinger.core
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, ReturnAnswer}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import scala.util.control.NonFatal
 
 /**
  * A rule on logical plans behind the guard, for every hook that takes one: the operator batches, the
@@ -51,13 +52,18 @@ abstract class GuardedStrategy(val info: RuleDescription, switches: Switches)
     case ReturnAnswer(root) =>
       Guard.observe(info, switches, root)(begin(root))
       Nil
-    case node if concerns(node) =>
+    case node if mayConcern(node) =>
       Guard.run[Seq[SparkPlan]](info, switches, node, Nil)(
         (plans, _) => plans.iterator.flatMap(PlanIntegrity.problemOf(node, _)).nextOption(),
         fired = _.exists(!isAsStock(_))
       )(choose(node, _))
     case _ => Nil
   }
+
+  /** Where looking at a node fails, `choose` fails too, and the guard tells of it. */
+  private def mayConcern(node: LogicalPlan): Boolean =
+    try concerns(node)
+    catch { case NonFatal(_) => true }
 
   /** Whether an operator is the one that Spark would have made, only with a decision on it. */
   private def isAsStock(plan: SparkPlan): Boolean =

@@ -20,7 +20,7 @@ import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.exec.aggregates.HeapHashAggregateExec
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
-import org.apache.spark.sql.catalyst.expressions.RowOrdering
+import org.apache.spark.sql.catalyst.expressions.{RowOrdering, UnevaluableAggregateFunc}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.classic.SparkSession
@@ -40,7 +40,7 @@ import org.apache.spark.sql.types.StructField
  *
  * Fires when (each line is a Precondition below, in this order):
  *   1. the plan is not a stream                             else STREAMING_PLAN
- *   2. equal keys have equal bytes                          else KEYS_HAVE_COLLATION
+ *   2. equal keys have equal bytes, those of DISTINCT too   else KEYS_HAVE_COLLATION
  *   3. sorting would take longer                            else SORT_AS_FAST
  *
  * {{{
@@ -107,8 +107,8 @@ object SelectAggregateOperator
 
   val KeysHaveCollation: Reason = Reason(
     "KEYS_HAVE_COLLATION",
-    "A grouping key has a collation, so keys that are equal can have different bytes, and a hash " +
-      "table would not find them.",
+    "A grouping key, or a column of a DISTINCT, has a collation or a type whose equal values can have " +
+      "different bytes. A hash table would not find them.",
     "Group by a column of the default collation, if that is acceptable."
   )
 
@@ -131,12 +131,16 @@ object SelectAggregateOperator
   override def example: String =
     "SELECT customer, max(string(item)) FROM sales GROUP BY customer"
 
-  private val preconditions: Seq[Precondition[Aggregate]] = Seq(
-    Precondition(Reason.StreamingPlan)(!_.isStreaming),
-    Precondition(KeysHaveCollation)(_.groupingExpressions.forall { key =>
+  /** @param sorting operators of Spark's plan, one for each phase, that sort or may begin to */
+  private final case class Planned(aggregate: Aggregate, sorting: Seq[BaseAggregateExec])
+
+  private val preconditions: Seq[Precondition[Planned]] = Seq(
+    Precondition(Reason.StreamingPlan)(!_.aggregate.isStreaming),
+    // With DISTINCT, the first phases group by its columns too.
+    Precondition(KeysHaveCollation)(_.sorting.flatMap(_.groupingExpressions).forall { key =>
       UnsafeRowUtils.isBinaryStable(key.dataType) && RowOrdering.isOrderable(key.dataType)
     }),
-    Precondition(SortAsFast)(aggregate => !isSortedFast(aggregate))
+    Precondition(SortAsFast)(planned => !isSortedFast(planned.aggregate))
   )
 
   /** Whether Spark sorts by the digits of a key, and there are more groups than a cache holds. */
@@ -154,8 +158,13 @@ object SelectAggregateOperator
   /** Whether Spark's hash aggregation does not take an aggregation. */
   private def isSorted(aggregate: Aggregate): Boolean =
     aggregate.groupingExpressions.nonEmpty && aggregate.hint.isEmpty && {
-      val buffers = functionsOf(aggregate).flatMap(_.aggregateFunction.aggBufferAttributes)
-      !Aggregate.supportsHashAggregate(buffers, aggregate.groupingExpressions)
+      val functions = functionsOf(aggregate).map(_.aggregateFunction)
+      // Functions in Python have no buffers, and operators of their own.
+      !functions.exists(_.isInstanceOf[UnevaluableAggregateFunc]) &&
+      !Aggregate.supportsHashAggregate(
+        functions.flatMap(_.aggBufferAttributes),
+        aggregate.groupingExpressions
+      )
     }
 
   private def functionsOf(aggregate: Aggregate): Seq[AggregateExpression] =
@@ -181,7 +190,7 @@ object SelectAggregateOperator
     val sorting = planned.flatMap(_.collect { case Sorting(operator) => operator })
     if (sorting.isEmpty) Nil
     else
-      Precondition.firstUnmet(preconditions, aggregate) match {
+      Precondition.firstUnmet(preconditions, Planned(aggregate, sorting)) match {
         case Some(reason) =>
           Decision.record(aggregate, decision(aggregate, Outcome.Declined, reason))
           Nil

@@ -13,8 +13,14 @@ class HeapHashAggregateSuite extends AnyFunSuite with SharedSession {
   private val functions = "max(t), first(u), sort_array(collect_list(v)), count(*), " +
     "percentile(v, 0.5), approx_count_distinct(v), max(w)"
 
+  // Their partial results of one row are small.
+  private val small = "max(t), first(u), sort_array(collect_list(v)), count(*) FILTER (WHERE v % 3 = 0)"
+
+  private def plan(keys: Long, settings: (String, String)*): SparkPlan =
+    planOf(keys, functions, settings: _*)
+
   // In one task before the shuffle, and two behind it.
-  private def plan(keys: Long, settings: (String, String)*): SparkPlan = withConf(
+  private def planOf(keys: Long, functions: String, settings: (String, String)*): SparkPlan = withConf(
     settings ++ Seq(
       "spark.sql.adaptive.enabled" -> "false",
       "spark.sql.shuffle.partitions" -> "2"
@@ -63,15 +69,32 @@ class HeapHashAggregateSuite extends AnyFunSuite with SharedSession {
     }
 
   test("a partial aggregation stops where groups are hardly fewer than rows, and looks again") {
-    val unique = plan(150000L)
-    val _ = answer(unique)
+    val unique = planOf(150000L, small)
+    val found = answer(unique)
+    assert(found == answer(planOf(150000L, small, SelingerConf.MODE.key -> "off")))
     assert(metric(unique, "numPassedRows") == 50000L)
-    val never = plan(150000L, SelingerConf.PARTIAL_STOP_RATIO.key -> "1")
-    assert(answer(never) == answer(unique))
+    val never = planOf(150000L, small, SelingerConf.PARTIAL_STOP_RATIO.key -> "1")
+    assert(answer(never) == found)
     assert(metric(never, "numPassedRows") == 0)
-    val helpful = plan(30000L)
+    val helpful = planOf(30000L, small)
     val _ = answer(helpful)
     assert(metric(helpful, "numPassedRows") == 0)
+  }
+
+  test("rows are not passed on as sketches, which are larger than rows") {
+    val unique = plan(150000L)
+    val _ = answer(unique)
+    assert(metric(unique, "numPassedRows") == 0)
+  }
+
+  test("a table gives up what is left when an operator above needs memory") {
+    for (keys <- Seq(7L, 30000L)) {
+      val asked = plan(keys).transformUp { case aggregate: HeapHashAggregateExec =>
+        HoldMemoryExec(aggregate, 20L << 20)
+      }
+      assert(answer(asked) == stock(keys))
+      assert(metric(asked, "spillSize") > 0)
+    }
   }
 
   test("with hardly any memory, rows are passed on and sorted") {

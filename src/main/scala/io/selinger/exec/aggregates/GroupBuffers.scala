@@ -48,6 +48,12 @@ private[aggregates] final class GroupBuffers(types: Array[DataType])
     firstObject = group * objectsOfGroup
   }
 
+  /** Sets all fields of the group at which it stands to null. */
+  def setAllNull(): Unit = {
+    java.util.Arrays.fill(words, firstWord, firstWord + flagWords, -1L)
+    java.util.Arrays.fill(objects, firstObject, firstObject + objectsOfGroup, null)
+  }
+
   /** The objects of a group. */
   def objectsOf(group: Int): Array[AnyRef] =
     java.util.Arrays.copyOfRange(objects, group * objectsOfGroup, (group + 1) * objectsOfGroup)

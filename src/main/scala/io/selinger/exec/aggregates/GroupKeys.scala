@@ -35,7 +35,7 @@ private[aggregates] final class GroupKeys(fields: Int, size: Option[Int]) {
 
   /** Bytes of a new chunk, if the next key needs one. */
   def bytesToAdd(key: UnsafeRow): Long =
-    if (size.isDefined || hasRoom(key)) 0L else 8L * newChunk(key)
+    if (size.isDefined || hasRoom(key)) 0L else 8L * newChunk(last + 1, key)
 
   /** Keeps the key of the group `group`, for which there is room. */
   def add(group: Int, key: UnsafeRow): Unit = {
@@ -46,7 +46,7 @@ private[aggregates] final class GroupKeys(fields: Int, size: Option[Int]) {
         last += 1
         used = 0
         if (last == chunks.length) chunks = java.util.Arrays.copyOf(chunks, last * 2)
-        chunks(last) = new Array[Long](newChunk(key))
+        chunks(last) = new Array[Long](newChunk(last, key))
         chunkWords += chunks(last).length
       }
       chunks(last)(used) = bytes.toLong
@@ -63,8 +63,17 @@ private[aggregates] final class GroupKeys(fields: Int, size: Option[Int]) {
     used + 1 + key.getSizeInBytes / 8 <= chunks(last).length
 
   // The first ones are small, since most tables are.
-  private def newChunk(key: UnsafeRow): Int =
-    math.max(1 + key.getSizeInBytes / 8, math.min(mostChunk, leastChunk << math.min(last, 16)))
+  private def newChunk(number: Int, key: UnsafeRow): Int =
+    math.max(1 + key.getSizeInBytes / 8, math.min(mostChunk, leastChunk << math.min(number, 16)))
+
+  /** Forgets all keys. */
+  def clear(): Unit = {
+    chunks = Array(Array.empty[Long])
+    last = 0
+    used = 0
+    places = Array.empty
+    chunkWords = 0L
+  }
 
   def equal(group: Int, key: UnsafeRow): Boolean =
     if (size.isDefined) same(key, chunks(0), group * words)

@@ -11,7 +11,9 @@ import org.apache.spark.util.SizeEstimator
  * The arrays are taken from the memory of the task as they are. The size of the objects in buffers is
  * not known exactly: it is estimated again whenever the table has seen an eighth more rows, from some of
  * the groups and from those that were updated last, so that one group which holds nearly all is not
- * overlooked. That much, and a quarter more for the rows until the next estimate, is taken too.
+ * overlooked. That much, and an eighth more for the rows until the next estimate, is taken too.
+ * When another operator of the task needs memory, a table that is being filled ends with the next row,
+ * and one that is being drained gives up what is left.
  *
  * @param initialize sets the buffer of a group without rows
  * @throws org.apache.spark.memory.SparkOutOfMemoryError never: without memory the first group finds none
@@ -24,7 +26,7 @@ private[aggregates] final class GroupTable(
 ) {
   import GroupTable._
 
-  private val memory = new HeapMemory(manager)
+  private val memory = new HeapMemory
 
   // Of each group its hash and its number plus one; 0 is an empty place.
   private var slots = Array.empty[Long]
@@ -94,6 +96,8 @@ private[aggregates] final class GroupTable(
       keys.add(groups, key)
       insert(hash, groups)
       buffers.standAt(groups)
+      // Not every function sets all of its fields.
+      buffers.setAllNull()
       initialize(buffers)
       groups += 1
       groups - 1
@@ -110,11 +114,11 @@ private[aggregates] final class GroupTable(
     val more = keys.bytesToAdd(key)
     if (groups < capacity) more == 0L || memory.reserve(bytesFor(capacity) + objectBytes + more)
     else {
-      val larger = math.max(leastGroups, capacity * 2)
+      val (before, larger) = (bytesFor(capacity), math.max(leastGroups, capacity * 2))
       // While arrays are copied, both are there.
       val fits = larger <= math.min(mostGroups, math.min(keys.most, buffers.most)) &&
-        memory.reserve(bytesFor(larger) + bytesFor(capacity) + objectBytes + more)
-      if (fits) grow(larger)
+        memory.reserve(bytesFor(larger) + before + objectBytes + more) && grow(larger)
+      if (fits) memory.release(before)
       fits
     }
   }
@@ -123,54 +127,70 @@ private[aggregates] final class GroupTable(
   private def bytesFor(groups: Int): Long =
     keys.bytesFor(groups) + buffers.bytesFor(groups) + 2L * groups * 8
 
-  private def grow(larger: Int): Unit = {
-    keys.resize(larger)
-    buffers.resize(larger)
-    val before = slots
-    slots = new Array[Long](larger * 2)
-    before.foreach { slot =>
-      if (slot != 0L) insert((slot >>> 32).toInt, slot.toInt - 1)
-    }
-    capacity = larger
-  }
+  /** False if the heap has no such arrays, whatever the task may have. */
+  private def grow(larger: Int): Boolean =
+    try {
+      val grown = new Array[Long](larger * 2)
+      keys.resize(larger)
+      buffers.resize(larger)
+      val before = slots
+      slots = grown
+      before.foreach { slot =>
+        if (slot != 0L) insert((slot >>> 32).toInt, slot.toInt - 1)
+      }
+      capacity = larger
+      true
+    } catch { case _: OutOfMemoryError => false }
 
   private def estimate(): Unit = {
     val step = math.max(1, groups / sampled)
     val sample = Iterator.range(0, groups, step).map(buffers.objectsOf(_): AnyRef).toArray
     val each = if (sample.isEmpty) 0L else SizeEstimator.estimate(sample) / sample.length
-    val larger = recent.distinct.filter(_ < groups).map { group =>
-      math.max(0L, SizeEstimator.estimate(buffers.objectsOf(group)) - each)
-    }
-    objectBytes = each * groups + larger.sum
-    val needed = bytesFor(capacity) + objectBytes
-    full = !memory.reserve(needed, needed + objectBytes / 4)
+    // Together with the sample, so that what all share does not count again.
+    val last = recent.distinct.filter(_ < groups).map(buffers.objectsOf(_): AnyRef)
+    val larger = math.max(0L, SizeEstimator.estimate(sample ++ last) - each * sample.length)
+    objectBytes = each * groups + larger
+    full = !memory.reserve(bytesFor(capacity) + objectBytes + objectBytes / 8)
     nextEstimate = rows + math.max(16L, rows / 8)
   }
 
-  /** Begins to return and to forget the groups, in the order in which they were added. */
-  def drain(): Groups = new Groups
+  /**
+   * Begins to return and to forget the groups, in the order in which they were added.
+   *
+   * @param onDemand called when another operator of the task needs memory: takes the groups that are
+   *   left somewhere else, until there are none
+   */
+  def drain(onDemand: () => Unit): Groups = {
+    slots = Array.empty
+    memory.release(2L * capacity * 8)
+    memory.onDemand = onDemand
+    new Groups
+  }
+
+  /** Gives the memory back before the groups are moved to where they take some of their own. */
+  def giveBack(): Unit = memory.release(memory.getUsed)
 
   /** The groups that are left, one at a time. Rows are valid until the next one is asked for. */
   final class Groups {
     private var group = -1
-    private val share = math.max(1, groups / 16)
-    private val shareBytes = objectBytes / 16
+    private val all = groups
 
     val key: UnsafeRow = keys.newRow()
     val buffer: InternalRow = buffers
 
+    /** Groups that have not been returned. */
+    def left: Int = all - 1 - group
+
     /** Moves to the next group; false if there is none, and then all memory is free. */
     def next(): Boolean = {
-      if (group >= 0 && group < groups) buffers.clear(group)
+      if (group >= 0 && group < all) buffers.clear(group)
       group += 1
-      if (group >= groups) {
+      if (group >= all) {
         free()
         false
       } else {
         keys.show(group, key)
         buffers.standAt(group)
-        // Operators above need memory for what they are given.
-        if (group > 0 && group % share == 0) memory.release(math.min(shareBytes, memory.getUsed))
         true
       }
     }
@@ -178,12 +198,38 @@ private[aggregates] final class GroupTable(
 
   /** Frees everything; again and again is allowed. */
   def free(): Unit = {
+    memory.onDemand = () => ()
     memory.release(memory.getUsed)
     slots = Array.empty
     groups = 0
     capacity = 0
     buffers.resize(0)
-    keys.resize(0)
+    keys.clear()
+  }
+
+  /** Memory of objects on the heap, which only their owner can free. */
+  private final class HeapMemory extends MemoryConsumer(manager, MemoryMode.ON_HEAP) with OfTable {
+
+    // While groups come, the next row finds the table full.
+    var onDemand: () => Unit = () => full = true
+
+    /** Whether the task has that many bytes for it in all. */
+    def reserve(bytes: Long): Boolean = {
+      if (bytes > getUsed) {
+        val _ = acquireMemory(math.max(bytes - getUsed, leastBytes))
+      }
+      getUsed >= bytes
+    }
+
+    def release(bytes: Long): Unit = if (bytes > 0) freeMemory(math.min(bytes, getUsed))
+
+    override def spill(size: Long, trigger: MemoryConsumer): Long =
+      if (trigger eq this) 0L
+      else {
+        val before = getUsed
+        onDemand()
+        before - getUsed
+      }
   }
 }
 
@@ -197,24 +243,8 @@ private[aggregates] object GroupTable {
   /** Groups whose buffers are measured at an estimate. */
   private val sampled = 32
 
-  /** Memory of objects on the heap, which only their owner can free. */
-  private final class HeapMemory(manager: TaskMemoryManager)
-      extends MemoryConsumer(manager, MemoryMode.ON_HEAP) {
-
-    /** Whether the task has `needed` bytes for it; takes up to `wanted` if they are there. */
-    def reserve(needed: Long, wanted: Long): Boolean = {
-      if (wanted > getUsed) {
-        val _ = acquireMemory(math.max(wanted - getUsed, leastBytes))
-      }
-      getUsed >= needed
-    }
-
-    def reserve(needed: Long): Boolean = reserve(needed, needed)
-
-    def release(bytes: Long): Unit = if (bytes > 0) freeMemory(bytes)
-
-    override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
-  }
+  /** A consumer of memory that belongs to a table. */
+  trait OfTable
 
   // Not to ask for each of many small arrays.
   private val leastBytes = 64L << 10

@@ -110,7 +110,8 @@ private[aggregates] final class HeapHashAggregation(
     val ended = !fill(groups)
     metrics.buildTime += (System.nanoTime() - started) / 1000000
     metrics.peakMemory.set(math.max(metrics.peakMemory.value, groups.usedBytes))
-    val isWorthwhile = groups.size >= leastGroups
+    // Tables of a few groups cost more than they save, where rows can be passed on instead.
+    val isWorthwhile = groups.size >= (if (perTask && !canPass) 1 else leastGroups)
     if (perTask) {
       state =
         if (ended) Finished
@@ -128,7 +129,7 @@ private[aggregates] final class HeapHashAggregation(
 
   /** Whether there are hardly fewer groups than rows. */
   private def isUseless(groups: GroupTable): Boolean =
-    groups.size > groups.rowsSeen * stopRatio
+    canPass && groups.size > groups.rowsSeen * stopRatio
 
   /** Moves to the next row of the input; false if there is none. */
   private def nextRow(): Boolean =
@@ -163,7 +164,7 @@ private[aggregates] final class HeapHashAggregation(
   }
 
   private def newTable(): GroupTable = {
-    reserve.take()
+    if (sorter.isEmpty) reserve.take()
     new GroupTable(
       manager,
       new GroupKeys(groupingExpressions.size, keyBytes),
@@ -185,16 +186,34 @@ private[aggregates] final class HeapHashAggregation(
     buffer
   }
 
+  /** Returns the groups; those that are left when another operator needs memory, from a file. */
   private def rowsOf(groups: GroupTable): Iterator[UnsafeRow] = {
     reserve.release()
-    val left = groups.drain()
     new Iterator[UnsafeRow] {
+      private val left = groups.drain(() => write())
       private var more = left.next()
-      override def hasNext: Boolean = more
-      override def next(): UnsafeRow = {
-        val row = generateOutput(left.key, left.buffer)
-        more = left.next()
-        row
+      private var written: Option[Iterator[UnsafeRow]] = None
+
+      override def hasNext: Boolean = written.fold(more)(_.hasNext)
+
+      override def next(): UnsafeRow = written match {
+        case Some(rows) => rows.next()
+        case None =>
+          val row = generateOutput(left.key, left.buffer)
+          more = left.next()
+          row
+      }
+
+      private def write(): Unit = if (more) {
+        // The row that was returned last is still in use.
+        val output = generateResultProjection()
+        val file = new RowsOnDisk(left.left + 1, resultExpressions.size)
+        while (more) {
+          file.add(output(left.key, left.buffer))
+          more = left.next()
+        }
+        written = Some(file.read())
+        metrics.spilledBytes += file.bytes
       }
     }
   }
@@ -205,7 +224,7 @@ private[aggregates] final class HeapHashAggregation(
     override def hasNext: Boolean = more
     override def next(): UnsafeRow = {
       val key = groupingProjection(current).copy()
-      initializeBuffer(single)
+      clearSingle()
       while (more && groupingProjection(current) == key) {
         processRow(single, current)
         more = nextRow()
@@ -214,10 +233,19 @@ private[aggregates] final class HeapHashAggregation(
     }
   }
 
+  /**
+   * Whether the partial result of one row is about as small as the row. Sketches and bitmaps are as large
+   * for one row as for a million.
+   */
+  private lazy val canPass: Boolean = aggregateFunctions.forall {
+    case _: DeclarativeAggregate | _: Collect[_] => true
+    case _ => false
+  }
+
   /** Returns the next rows of the input as groups of one row each; then grouping begins again. */
   private def pass(): Unit =
     output = new Iterator[UnsafeRow] {
-      private var left = testedRows * passedForTested
+      private var left = if (canPass) testedRows * passedForTested else leastGroups.toLong
       override def hasNext: Boolean =
         if (!isWaiting && !input.hasNext) {
           state = Finished
@@ -259,8 +287,14 @@ private[aggregates] final class HeapHashAggregation(
     } else row => generateOutput(groupingProjection(row), ofOneRow(row))
   }
 
-  private def ofOneRow(row: InternalRow): InternalRow = {
+  private def clearSingle(): Unit = {
+    // Not every function sets all of its fields.
+    bufferTypes.indices.foreach(single.setNullAt)
     initializeBuffer(single)
+  }
+
+  private def ofOneRow(row: InternalRow): InternalRow = {
+    clearSingle()
     processRow(single, row)
     single
   }
@@ -301,7 +335,9 @@ private[aggregates] final class HeapHashAggregation(
 
   private def spill(groups: GroupTable): Unit = {
     reserve.release()
-    val left = groups.drain()
+    val left = groups.drain(() => ())
+    // What leaves the table is smaller in the sorter, which may have to begin with less than the table had.
+    groups.giveBack()
     while (left.next()) store(left.key, left.buffer)
   }
 
@@ -351,9 +387,18 @@ private[aggregates] final class HeapHashAggregation(
     def take(): Unit = {
       val wanted = manager.pageSizeBytes() - getUsed
       if (wanted > 0) { val _ = acquireMemory(wanted) }
+      // Where there is less than a page, the table is to have it.
+      if (getUsed < manager.pageSizeBytes()) release()
     }
     def release(): Unit = if (getUsed > 0) freeMemory(getUsed)
-    override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
+    override def spill(size: Long, trigger: MemoryConsumer): Long = trigger match {
+      case _: GroupTable.OfTable => 0L
+      case same if same eq this => 0L
+      case _ =>
+        val page = getUsed
+        release()
+        page
+    }
   }
 }
 

@@ -171,6 +171,9 @@ def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--scale", type=float, default=1.0, help="plan as if tables had this many times their rows"
     )
     command.add_argument("--plan", action="store_true", help="print the physical plan too")
+    command.add_argument(
+        "--all", action="store_true", help="print every decision, not only what changed"
+    )
     _add_table(command)
     _add_where(command)
     command.set_defaults(run=_explain)
@@ -318,7 +321,7 @@ def _explain(arguments: argparse.Namespace) -> int:
             _register(spark, name, path)
         if arguments.stats:
             import_stats(spark, arguments.stats, arguments.scale)
-        result = explain(sql, spark=spark)
+        result = explain(sql, all=arguments.all, spark=spark)
     finally:
         spark.stop()
     print(result)

@@ -221,7 +221,9 @@ def test_cli(
     moves, names = str(data / "moves"), str(data / "names")
     assert cli.main(["export-stats", target, moves, names, "--no-values"]) == 0
     assert "20,000 rows" in capsys.readouterr().out
-    assert cli.main(["explain", QUERY, "--stats", target, "--scale", "1000", "--plan"]) == 0
+    assert (
+        cli.main(["explain", QUERY, "--stats", target, "--scale", "1000", "--plan", "--all"]) == 0
+    )
     out = capsys.readouterr().out
     assert "STATISTICS_IMPORTED" in out
     assert "imported-statistics" in out

@@ -190,8 +190,9 @@ class SelectAggregateOperatorSuite extends AnyFunSuite with SharedSession {
         "(SELECT k, s COLLATE UTF8_LCASE AS c, s FROM facts) GROUP BY k",
       Some(rule.KeysHaveCollation)
     )
-    val text = "SELECT k, size(collect_set(c)) FROM (SELECT DISTINCT k, s COLLATE UTF8_LCASE AS c " +
-      "FROM facts) GROUP BY k"
+    val text =
+      "SELECT k, size(collect_set(c)) FROM (SELECT DISTINCT k, s COLLATE UTF8_LCASE AS c " +
+        "FROM facts) GROUP BY k"
     val expected = withConf(off)(Answer.of(spark.sql(text)))
     assert(Answer.difference(expected, Answer.of(spark.sql(text))).isEmpty)
   }

@@ -14,23 +14,26 @@ class HeapHashAggregateSuite extends AnyFunSuite with SharedSession {
     "percentile(v, 0.5), approx_count_distinct(v), max(w)"
 
   // Their partial results of one row are small.
-  private val small = "max(t), first(u), sort_array(collect_list(v)), count(*) FILTER (WHERE v % 3 = 0)"
+  private val small =
+    "max(t), first(u), sort_array(collect_list(v)), count(*) FILTER (WHERE v % 3 = 0)"
 
   private def plan(keys: Long, settings: (String, String)*): SparkPlan =
     planOf(keys, functions, settings: _*)
 
   // In one task before the shuffle, and two behind it.
-  private def planOf(keys: Long, functions: String, settings: (String, String)*): SparkPlan = withConf(
-    settings ++ Seq(
-      "spark.sql.adaptive.enabled" -> "false",
-      "spark.sql.shuffle.partitions" -> "2"
-    ): _*
-  ) {
-    val text = s"SELECT a, b, $functions FROM (SELECT id % $keys AS a, string(id % $keys) AS b, " +
-      s"string(id) AS t, string(id % $keys) AS u, id AS v, struct(id AS x) AS w " +
-      "FROM range(0, 150000, 1, 1)) GROUP BY a, b"
-    Plans.execution(spark.sql(text)).executedPlan
-  }
+  private def planOf(keys: Long, functions: String, settings: (String, String)*): SparkPlan =
+    withConf(
+      settings ++ Seq(
+        "spark.sql.adaptive.enabled" -> "false",
+        "spark.sql.shuffle.partitions" -> "2"
+      ): _*
+    ) {
+      val text =
+        s"SELECT a, b, $functions FROM (SELECT id % $keys AS a, string(id % $keys) AS b, " +
+          s"string(id) AS t, string(id % $keys) AS u, id AS v, struct(id AS x) AS w " +
+          "FROM range(0, 150000, 1, 1)) GROUP BY a, b"
+      Plans.execution(spark.sql(text)).executedPlan
+    }
 
   private def stock(keys: Long): Seq[String] =
     answer(plan(keys, SelingerConf.MODE.key -> "off"))

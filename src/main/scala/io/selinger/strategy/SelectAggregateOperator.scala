@@ -65,7 +65,8 @@ import org.apache.spark.sql.types.StructField
  * a key of a fixed width: Spark sorts that by its digits, which is as fast as a hash table that no
  * cache of the processor holds (measured by `make bench-aggregates`, q01 to q07 and q24 to q26). Where the input is sorted
  * by the keys already, the operator does not hash. May lose when memory is far too small for the
- * groups: then it sorts as Spark does, after having hashed.
+ * groups: then it sorts as Spark does, after having hashed. May lose too where functions keep large
+ * objects for very many groups (medians), of which sorting has one at a time in the caches.
  * Runs as a planner strategy, before Spark's Aggregation; at each adaptive re-plan too. A second run
  * gives the same plan.
  * Conf: spark.selinger.selectAggregateOperator.enabled.  References: Graefe, Query Evaluation

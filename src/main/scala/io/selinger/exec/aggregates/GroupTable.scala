@@ -16,7 +16,6 @@ import org.apache.spark.util.SizeEstimator
  * and one that is being drained gives up what is left.
  *
  * @param initialize sets the buffer of a group without rows
- * @throws org.apache.spark.memory.SparkOutOfMemoryError never: without memory the first group finds none
  */
 private[aggregates] final class GroupTable(
     manager: TaskMemoryManager,
@@ -150,7 +149,8 @@ private[aggregates] final class GroupTable(
     val last = recent.distinct.filter(_ < groups).map(buffers.objectsOf(_): AnyRef)
     val larger = math.max(0L, SizeEstimator.estimate(sample ++ last) - each * sample.length)
     objectBytes = each * groups + larger
-    full = !memory.reserve(bytesFor(capacity) + objectBytes + objectBytes / 8)
+    // It stays full if another operator has asked for memory meanwhile.
+    if (!memory.reserve(bytesFor(capacity) + objectBytes + objectBytes / 8)) full = true
     nextEstimate = rows + math.max(16L, rows / 8)
   }
 

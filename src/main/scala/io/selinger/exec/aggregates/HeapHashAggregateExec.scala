@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 
 /**
  * Hash aggregation for buffers of any kind, which Spark sorts for: text, binary, arrays, structs, and
- * objects such as the lists of `collect_list`. Keys are hashed as bytes, buffers are objects on the heap.
+ * objects such as the lists of `collect_list`. Keys are hashed as bytes; buffers are numbers and objects in arrays on the heap.
  *
  * Where the input is sorted by the keys already, it groups as Spark's sort aggregation does, without a
  * table, and keeps the order.
@@ -22,7 +22,9 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
  * in memory, all further rows are sorted. While groups are collected a page of memory is kept
  * back, for what reads them.
  * A partial aggregation that finds more than `stopRatio` groups for each row stops grouping, passes the
- * next million rows on as groups of one row, and looks again.
+ * next million rows on as groups of one row, and looks again. It does not where a function keeps a
+ * sketch, which is as large for one row as for a million.
+ * When another operator of the task needs memory, groups that are being returned are written to a file.
  *
  * Distribution: asks for what Spark's aggregation asks for, and keeps that of its child. Code generation:
  * keys, updates and results are generated projections; the loop over rows is not generated, as in

@@ -18,13 +18,14 @@ SBT_ON_PATH := $(shell command -v sbt 2>/dev/null)
 SBT = $(if $(SBT_ON_PATH),sbt,java -Xmx1500m -jar $(SBT_LAUNCH)) -Dsbt.log.noformat=true -Dsbt.server.autostart=false
 SBT_READY = $(if $(SBT_ON_PATH),,$(SBT_LAUNCH))
 
-# Settings of the demo and the benchmarks: make bench SF=10 QUERIES=q01,q05 RUNS=3 PROFILES=stock,selinger
+# Settings of the demo and the benchmarks: make bench SF=10 QUERIES=q01,q05 RUNS=3 PROFILES=stock,selinger LAYOUT=by-day
 # PUBLISH=1 writes the figures to benchmarks/published and docs/benchmarks.md as well.
 SF ?= 1
 QUERIES ?= all
 RUNS ?= 1
 PROFILES ?= stock,selinger
 SUITE ?= tpcds
+LAYOUT ?= generated
 MEMORY ?= 8g
 ANALYZED ?=
 PUBLISH ?=
@@ -153,8 +154,8 @@ docs: docs-benchmarks $(VENV)/.ready $(SBT_READY) ## write the generated documen
 docs-benchmarks: $(VENV)/.ready ## write docs/benchmarks.md from the published figures
 	$(PY) -m benchmarks.publish
 
-bench: $(JAR) $(VENV)/.ready ## measure profiles in turn: SF, QUERIES, RUNS, PROFILES, SUITE, MEMORY, PUBLISH=1
-	$(PY) -m benchmarks.run --suite $(SUITE) --sf $(SF) --queries $(QUERIES) --runs $(RUNS) --profiles $(PROFILES) --memory $(MEMORY) $(PUBLISHING)
+bench: $(JAR) $(VENV)/.ready ## measure profiles in turn: SF, QUERIES, RUNS, PROFILES, SUITE, LAYOUT, MEMORY, PUBLISH=1
+	$(PY) -m benchmarks.run --suite $(SUITE) --sf $(SF) --layout $(LAYOUT) --queries $(QUERIES) --runs $(RUNS) --profiles $(PROFILES) --memory $(MEMORY) $(PUBLISHING)
 
 bench-aggregates: $(JAR) $(VENV)/.ready ## measure aggregations of our own against stock Spark: SF, RUNS
 	$(PY) -m benchmarks.run --suite aggregates --sf $(SF) --queries $(QUERIES) --runs $(RUNS) --profiles $(PROFILES) --memory $(MEMORY) --out benchmarks/results/aggregates.json $(PUBLISHING)

@@ -13,8 +13,13 @@ def scale_text(scale: float) -> str:
     return f"{scale:g}"
 
 
-def data_folder(suite: str, scale: float, root: Path = DATA) -> Path:
-    return root / f"{suite}-sf{scale_text(scale)}"
+def data_folder(suite: str, scale: float, root: Path = DATA, layout: str = "") -> Path:
+    return root / data_name(suite, scale, layout)
+
+
+def data_name(suite: str, scale: float, layout: str = "") -> str:
+    """Name a data set; an empty layout is that of the generator."""
+    return "-".join(filter(None, (suite, f"sf{scale_text(scale)}", layout)))
 
 
 def public_text(text: str) -> str:

@@ -18,9 +18,10 @@ from typing import Any
 from benchmarks import commands
 from benchmarks.datasets.duck import SUITES
 from benchmarks.datasets.generate import make, read_marker, table_folders
+from benchmarks.datasets.layouts import GENERATED, LAYOUTS
 from benchmarks.datasets.own import OWN
 from benchmarks.datasets.queries import Query, choose, load_queries
-from benchmarks.paths import RESULTS, public_text, scale_text
+from benchmarks.paths import RESULTS, public_text
 from benchmarks.progress import Progress, say
 from benchmarks.reporting.page import write_report
 from benchmarks.reporting.results import of_run, record, save
@@ -38,6 +39,7 @@ def parser(
     made = commands.parser(name, description, publishes=publishes)
     commands.add_data(made, *SUITES, *OWN)
     add = made.add_argument
+    add("--layout", choices=LAYOUTS, default=GENERATED, help="how rows lie in files")
     add("--queries", default="all", help="all, or q01,q05,q20-q29")
     add("--runs", type=int, default=3, help="measured runs of every query and profile")
     add("--settle", type=int, default=0, help="queries run once, unmeasured, before the first")
@@ -61,6 +63,7 @@ def configuration(
     return {
         "suite": options.suite,
         "scale": options.sf,
+        "layout": options.layout,
         "suite_queries": len(load_queries(options.suite)),
         "runs": options.runs,
         "settle": options.settle,
@@ -125,13 +128,12 @@ def measure_again(
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    folder = make(options.suite, options.sf)
+    folder = make(options.suite, options.sf, layout=options.layout)
     queries = choose(load_queries(options.suite), options.queries)
     profiles = [
         make_profile(name, options.memory, options.cores) for name in options.profiles.split(",")
     ]
-    name = f"{options.suite}-sf{scale_text(options.sf)}.json"
-    out = (options.out or RESULTS / name).resolve()
+    out = (options.out or RESULTS / f"{folder.name}.json").resolve()
     config = configuration(options, profiles, read_marker(folder))
     about = record(out.stem, options.about, config, [], {})
     # The jar says what is measured, not the commit: a commit of documentation changes nothing.
@@ -147,12 +149,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             for profile in profiles
         }
         bench = Bench(
-            clients,
-            yardstick,
-            work,
-            options.runs,
-            options.planning_runs,
-            options.timeout,
+            clients, yardstick, work, options.runs, options.planning_runs, options.timeout
         )
         try:
             measure_all(bench, queries, state, options.settle)

@@ -3,7 +3,8 @@ TPC-DS, TPC-H and data of our own as Parquet, at any scale factor, in bounded me
 
 DuckDB generates into a database file on disk, from which every table is copied to
 Parquet in slices of its row order. So the files are the same on every machine, whatever its number
-of threads, and a fact table stays roughly ordered by date, as data that arrives day by day is.
+of threads. Of TPC-DS, catalog_sales and inventory come in the order of their days, the other facts
+do not; `layouts` has other orders and files.
 
     python -m benchmarks.datasets.generate --suite tpcds --sf 1
 """
@@ -20,19 +21,14 @@ from typing import Any
 import duckdb
 
 from benchmarks.datasets.duck import SUITES, connect
+from benchmarks.datasets.layouts import GENERATED, LAYOUTS, rewrite_table, size_of, write_slices
 from benchmarks.datasets.own import OWN, digest, tables_sql
 from benchmarks.paths import DATA, data_folder, scale_text
 from benchmarks.progress import end_cleanly, heartbeat, say
 
-ROW_GROUP_ROWS = 1 << 20
-FILE_ROWS = 1 << 22
-LAYOUT = 1
+# Counted up when the same layout is written in another way.
+WRITER = 1
 MARKER = "_complete.json"
-
-
-def slices(rows: int, per_file: int = FILE_ROWS) -> list[tuple[int, int]]:
-    """Cut a table into files by row number."""
-    return [(at, min(at + per_file, rows)) for at in range(0, max(rows, 1), per_file)]
 
 
 def generate(connection: duckdb.DuckDBPyConnection, suite: str, scale: float) -> None:
@@ -59,24 +55,22 @@ def write_table(connection: duckdb.DuckDBPyConnection, table: str, folder: Path)
     rows = int(counted[0]) if counted else 0
     target = folder / f"{table}.parquet"
     target.mkdir(parents=True)
-    size = 0
-    parts = slices(rows)
-    for number, (first, end) in enumerate(parts):
-        file = target / f"part-{number:05d}.parquet"
-        connection.execute(
-            f"COPY (SELECT * FROM {table} WHERE rowid >= {first} AND rowid < {end}) "
-            f"TO '{file}' (FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
-        )
-        size += file.stat().st_size
-    return {"rows": rows, "files": len(parts), "bytes": size}
+    write_slices(connection, table, rows, target)
+    return size_of(rows, target)
 
 
 def make(
-    suite: str, scale: float, root: Path = DATA, memory: str = "4GB", force: bool = False
+    suite: str,
+    scale: float,
+    root: Path = DATA,
+    memory: str = "4GB",
+    force: bool = False,
+    layout: str = GENERATED,
 ) -> Path:
-    """Make a data set, or find the one that is there."""
-    folder = data_folder(suite, scale, root)
-    expected = expected_marker(suite, scale)
+    """Make a data set, or find the one that is there; other layouts are copies of the generated."""
+    folder = data_folder(suite, scale, root, "" if layout == GENERATED else layout)
+    expected = expected_marker(suite, scale, layout)
+    source = None if layout == GENERATED else make(suite, scale, root, memory)
     if not force and is_made(folder, expected):
         return folder
     root.mkdir(parents=True, exist_ok=True)
@@ -84,7 +78,7 @@ def make(
         fcntl.flock(lock, fcntl.LOCK_EX)
         # Another process may have made it meanwhile; one that was killed has left its beginning.
         if force or not is_made(folder, expected):
-            _make(suite, scale, folder, expected, memory)
+            _make(suite, scale, folder, expected, memory, source)
     return folder
 
 
@@ -93,7 +87,14 @@ def is_made(folder: Path, expected: dict[str, Any]) -> bool:
     return all(found.get(key) == value for key, value in expected.items())
 
 
-def _make(suite: str, scale: float, folder: Path, expected: dict[str, Any], memory: str) -> None:
+def _make(
+    suite: str,
+    scale: float,
+    folder: Path,
+    expected: dict[str, Any],
+    memory: str,
+    source: Path | None,
+) -> None:
     temp = folder.with_name(f".making-{folder.name}")
     shutil.rmtree(temp, ignore_errors=True)
     temp.mkdir()
@@ -104,13 +105,26 @@ def _make(suite: str, scale: float, folder: Path, expected: dict[str, Any], memo
         say(f"{folder.name}: generating")
         extension = suite if suite in SUITES else None
         connection = connect(extension, str(work / "data.duckdb"), memory, temp=work / "spill")
-        with heartbeat("generating", work):
-            generate(connection, suite, scale)
-        say(f"{folder.name}: generated in {time.monotonic() - start:.0f} s, writing Parquet")
+        if source is None:
+            with heartbeat("generating", work):
+                generate(connection, suite, scale)
+            say(f"{folder.name}: generated in {time.monotonic() - start:.0f} s, writing Parquet")
+            found = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+            names = sorted(name for (name,) in found)
+        else:
+            names = list(table_folders(source))
         tables = {}
-        names = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
-        for number, (table,) in enumerate(names, 1):
-            tables[table] = write_table(connection, table, temp)
+        for number, table in enumerate(names, 1):
+            tables[table] = (
+                write_table(connection, table, temp)
+                if source is None
+                else rewrite_table(
+                    connection,
+                    source / f"{table}.parquet",
+                    temp / f"{table}.parquet",
+                    LAYOUTS[expected["layout"]],
+                )
+            )
             facts = tables[table]
             say(
                 f"  {number}/{len(names)} {table}: {facts['rows']:,} rows, {facts['files']} files, "
@@ -126,9 +140,10 @@ def _make(suite: str, scale: float, folder: Path, expected: dict[str, Any], memo
     say(f"{folder.name}: complete after {time.monotonic() - start:.0f} s")
 
 
-def expected_marker(suite: str, scale: float) -> dict[str, Any]:
+def expected_marker(suite: str, scale: float, layout: str = GENERATED) -> dict[str, Any]:
     """State what a finished data set's marker must say to be used again."""
-    marker = {"suite": suite, "scale": scale, "duckdb": duckdb.__version__, "layout": LAYOUT}
+    version = {"duckdb": duckdb.__version__, "writer": WRITER}
+    marker = {"suite": suite, "scale": scale, "layout": layout, **version}
     return {**marker, "definition": digest(suite)} if suite in OWN else marker
 
 
@@ -150,11 +165,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", choices=(*SUITES, *OWN), default="tpcds")
     parser.add_argument("--sf", type=float, default=1.0, help="scale factor")
+    parser.add_argument("--layout", choices=LAYOUTS, default=GENERATED)
     parser.add_argument("--memory", default="4GB", help="memory that DuckDB may use")
     parser.add_argument("--force", action="store_true", help="make it again")
     options = parser.parse_args()
     end_cleanly()
-    print(make(options.suite, options.sf, memory=options.memory, force=options.force))
+    made = make(
+        options.suite, options.sf, memory=options.memory, force=options.force, layout=options.layout
+    )
+    print(made)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks import analyze, commands, footers, operators, plancost, planning, run
 from benchmarks.datasets import own
-from benchmarks.datasets.generate import slices
+from benchmarks.datasets.layouts import slices
 from benchmarks.datasets.queries import choose, load_queries, to_spark, tokens, without_limit
 from benchmarks.demo import change_table
 from benchmarks.estimates.qerror import estimates_table

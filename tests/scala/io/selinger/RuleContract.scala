@@ -8,7 +8,8 @@ import io.selinger.core.{
   Outcome,
   Reason,
   RuleActivity,
-  RuleDescription
+  RuleDescription,
+  RuleKind
 }
 import io.selinger.strategy.{CascadeGroupingSets, SelectAggregateOperator, SelectJoinOperator}
 import io.selinger.testing.{
@@ -159,7 +160,9 @@ abstract class RuleContract(
   }
 
   private def decisionsOf(rule: RuleDescription, session: SparkSession, text: String) =
-    Plans.decisions(session.sql(text), rule.id)
+    Plans.decisions(session.sql(text), decidesWhileRunning(rule)).filter(_.rule == rule.id)
+
+  private def decidesWhileRunning(rule: RuleDescription) = rule.kind == RuleKind.Adaptive
 
   private def withConf[A](session: SparkSession, settings: Seq[(String, String)])(body: => A): A =
     SharedSession.withConf(session, settings)(body)
@@ -248,7 +251,9 @@ abstract class RuleContract(
       assert(queries.keySet == inSql.map(_.code).toSet, s"queries of ${rule.id} and its reasons")
       withSession(new SelingerExtension(registry)) { session =>
         val wrong = inSql.flatMap { reason =>
-          val made = prepared(session)(withFolder(queries(reason.code).decisions(session, _)))
+          val made = prepared(session)(
+            withFolder(queries(reason.code).decisions(session, _, decidesWhileRunning(rule)))
+          )
           unlisted(made) ++ notGiven(rule, reason, made)
         }
         assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))

@@ -12,6 +12,7 @@ import io.selinger.strategy.{
   AwaitBuildSide,
   CascadeGroupingSets,
   ComputeDecimalsInLongs,
+  PushJoinKeysIntoScan,
   SelectAggregateOperator,
   SelectJoinOperator
 }
@@ -46,6 +47,7 @@ object Registry {
       PushAggregateBelowJoin,
       SelectJoinOperator,
       AwaitBuildSide,
+      PushJoinKeysIntoScan,
       CascadeGroupingSets,
       ComputeDecimalsInLongs,
       // Aggregations that the two before have planned ask it themselves.

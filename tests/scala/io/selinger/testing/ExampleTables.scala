@@ -11,7 +11,7 @@ object ExampleTables {
       2000L,
       Seq(
         "id % 97 as item",
-        "id % 60 as sold",
+        "id div 34 as sold",
         "id % 500 as ticket",
         "id % 40 as customer",
         "if(id % 11 = 0, null, id % 7) as amount"

@@ -11,19 +11,31 @@ import io.selinger.core.{
 }
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, ReturnAnswer, Statistics}
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
+import org.apache.spark.sql.execution.{
+  ColumnarToRowExec,
+  InputAdapter,
+  SparkPlan,
+  WholeStageCodegenExec
+}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
+import scala.util.Try
 
 /**
  * A query as stock Spark has planned it. Each use gets copies, which carry nothing of what another rule
  * has done.
  */
-final class StockPlan(optimizedOnce: LogicalPlan, preparedOnce: SparkPlan) {
+final class StockPlan(optimizedOnce: LogicalPlan, preparedOnce: SparkPlan, run: => SparkPlan) {
 
   def optimized: LogicalPlan = optimizedOnce.clone()
 
   /** With the shuffles and sorts that its operators require. */
   def prepared: SparkPlan = preparedOnce.clone()
+
+  /**
+   * The plans of all stages as they were before code was generated for them, with the stages that they
+   * read, which have finished. None where the query fails.
+   */
+  lazy val stages: Seq[SparkPlan] = Try(run).toOption.toSeq.flatMap(StockPlan.stagesOf)
 }
 
 object StockPlan {
@@ -35,8 +47,29 @@ object StockPlan {
         case adaptive: AdaptiveSparkPlanExec => adaptive.initialPlan
         case plan => plan
       }
-      new StockPlan(execution.optimizedPlan, prepared)
+      new StockPlan(execution.optimizedPlan, prepared, ran(session, text))
     }
+
+  private def ran(session: SparkSession, text: String): SparkPlan =
+    SharedSession.withConf(session, Seq(SelingerConf.MODE.key -> "off")) {
+      val df = session.sql(text)
+      df.collect()
+      Plans.execution(df).executedPlan
+    }
+
+  private def stagesOf(plan: SparkPlan): Seq[SparkPlan] = plan match {
+    case adaptive: AdaptiveSparkPlanExec => stagesOf(adaptive.executedPlan)
+    case _ =>
+      withoutGeneratedCode(plan) +: plan.collect { case stage: QueryStageExec =>
+        stagesOf(stage.plan)
+      }.flatten
+  }
+
+  private def withoutGeneratedCode(plan: SparkPlan): SparkPlan = plan.transformUp {
+    case generated: WholeStageCodegenExec => generated.child
+    case input: InputAdapter => input.child
+    case rows: ColumnarToRowExec => rows.child
+  }
 }
 
 /** A rule at one of its hooks, called as Spark would call it. */
@@ -90,13 +123,14 @@ object HookCall {
 
     override def changes(query: StockPlan): Boolean = {
       val plan = query.prepared
-      rule(plan) ne plan
+      (rule(plan) ne plan) || query.stages.exists(stage => rule(stage) ne stage)
     }
 
-    override def isSettled(query: StockPlan): Boolean = {
-      val once = rule(query.prepared)
-      rule(once).fastEquals(once)
-    }
+    override def isSettled(query: StockPlan): Boolean =
+      (query.prepared +: query.stages).forall { plan =>
+        val once = rule(plan)
+        rule(once).fastEquals(once)
+      }
   }
 
   private final class OfStrategy(rule: GuardedStrategy) extends HookCall {

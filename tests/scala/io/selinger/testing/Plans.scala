@@ -45,6 +45,12 @@ object Plans {
   def decisions(df: DataFrame): Seq[Decision] =
     PlanDecisions.shown(execution(df).executedPlan).map(_.decision)
 
+  /** The decisions of a query, after it has run if it is to. */
+  def decisions(df: DataFrame, runs: Boolean): Seq[Decision] = {
+    if (runs) { val _ = df.collect() }
+    decisions(df)
+  }
+
   /** The decisions of one rule. */
   def decisions(df: DataFrame, rule: String): Seq[Decision] = decisions(df).filter(_.rule == rule)
 }

@@ -48,10 +48,14 @@ final class ReasonQuery(text: String) {
     filled(body.mkString("\n"), values)
   }
 
-  /** What was decided about the query in a session, when it was planned or when it ran as a stream. */
-  def decisions(session: SparkSession, folder: Path): Seq[Decision] = {
+  /**
+   * What was decided about the query in a session, when it was planned or when it ran as a stream.
+   *
+   * @param runs whether it also runs as a query
+   */
+  def decisions(session: SparkSession, folder: Path, runs: Boolean): Seq[Decision] = {
     val df = session.sql(prepare(session, folder))
-    if (!isStream) Plans.decisions(df)
+    if (!isStream) Plans.decisions(df, runs)
     else {
       val query = df.writeStream
         .format("noop")

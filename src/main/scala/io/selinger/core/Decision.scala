@@ -1,5 +1,6 @@
 package io.selinger.core
 
+import java.util.concurrent.atomic.AtomicReference
 import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
 
 /** What became of a rule at one node. */
@@ -88,14 +89,40 @@ object Decision {
 
   def isOrdered(join: TreeNode[_]): Boolean = join.getTagValue(orderedTag).isDefined
 
-  def recordedAt(node: TreeNode[_]): Seq[Decision] = node.getTagValue(tag).getOrElse(Nil)
+  def recordedAt(node: TreeNode[_]): Seq[Decision] =
+    node.getTagValue(
+      tag
+    ).getOrElse(Nil) ++ node.getTagValue(lateTag).fold(Seq.empty[Decision])(_.get)
 
   /**
    * Records what `decision.rule` decided at `node`, in place of what it decided there before. Rules
    * that inform about leaves keep that elsewhere: the plans of several queries share these.
    */
   def record(node: TreeNode[_], decision: Decision): Unit = {
-    def same(other: Decision) = other.rule == decision.rule && other.key == decision.key
-    node.setTagValue(tag, recordedAt(node).filterNot(same) :+ decision)
+    val before = node.getTagValue(tag).getOrElse(Nil)
+    node.setTagValue(tag, before.filterNot(isReplacedBy(decision)) :+ decision)
   }
+
+  // Copies of a node have the same list.
+  private val lateTag = TreeNodeTag[AtomicReference[Seq[Decision]]]("selinger.lateDecisions")
+
+  /**
+   * Prepares a node of a plan that has not begun to run for decisions which are made while it runs:
+   * adaptive execution drops the copies of a node in plans that are like the one it has.
+   */
+  def expectAt(node: TreeNode[_]): Unit =
+    if (node.getTagValue(lateTag).isEmpty) {
+      node.setTagValue(lateTag, new AtomicReference(Seq.empty[Decision]))
+    }
+
+  /** Records what was decided while a query runs, at a node or a copy of it (see [[expectAt]]). */
+  def recordLate(node: TreeNode[_], decision: Decision): Unit = {
+    expectAt(node)
+    node.getTagValue(lateTag).foreach { decisions =>
+      val _ = decisions.updateAndGet(_.filterNot(isReplacedBy(decision)) :+ decision)
+    }
+  }
+
+  private def isReplacedBy(decision: Decision)(other: Decision): Boolean =
+    other.rule == decision.rule && other.key == decision.key
 }

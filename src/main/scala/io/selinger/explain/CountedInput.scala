@@ -1,6 +1,6 @@
 package io.selinger.explain
 
-import io.selinger.core.{Amounts, Evidence, JoinSides, Origin, Phase}
+import io.selinger.core.{Amounts, Evidence, JoinSides, Origin, Phase, ReducedRows}
 import org.apache.spark.sql.catalyst.expressions.{
   BloomFilterMightContain,
   DynamicPruningExpression,
@@ -162,11 +162,12 @@ object CountedInput {
       case other => filtersAtRuntime(other) || other.children.exists(isReduced)
     }
 
-    private def filtersAtRuntime(plan: SparkPlan): Boolean = plan.expressions.exists(_.exists {
-      case _: BloomFilterMightContain => true
-      case DynamicPruningExpression(_: Literal) => false
-      case _: DynamicPruningExpression => true
-      case _ => false
-    })
+    private def filtersAtRuntime(plan: SparkPlan): Boolean =
+      ReducedRows.isMarked(plan) || plan.expressions.exists(_.exists {
+        case _: BloomFilterMightContain => true
+        case DynamicPruningExpression(_: Literal) => false
+        case _: DynamicPruningExpression => true
+        case _ => false
+      })
   }
 }

@@ -1,6 +1,7 @@
 package io.selinger.stats
 
 import io.selinger.core.{Origin, Quantity}
+import scala.collection.immutable.ArraySeq
 
 /**
  * What is known of one column. Values are on one numeric axis a type: numbers as they are, dates in
@@ -61,14 +62,39 @@ final case class RelationStatistics(
     sample: Option[StoredSample] = None
 )
 
-/** What one file's footer says of one column; `min` and `max` as in [[ColumnStatistics]]. */
+/**
+ * What one file's footer says of one column.
+ *
+ * @param min as in [[ColumnStatistics]]
+ * @param max as in [[ColumnStatistics]]
+ * @param groups ranges of values of its row groups
+ */
 final case class ColumnFooter(
     uncompressedBytes: Long,
     nulls: Option[Long],
     min: Option[Double],
     max: Option[Double],
-    averageBytes: Option[Double]
+    averageBytes: Option[Double],
+    groups: GroupRanges = GroupRanges.unknown
 )
+
+/**
+ * Ranges of one column's values in the row groups of one file, in their order.
+ *
+ * @param lows NaN where a row group's range is not known, and where it has nulls only
+ * @param highs the same
+ * @param indexed whether the file also knows the ranges of smaller parts, which readers can skip
+ */
+final case class GroupRanges(lows: ArraySeq[Double], highs: ArraySeq[Double], indexed: Boolean) {
+
+  /** Whether a reader that looks for these keys has to read a row group. */
+  def mayHold(keys: KeyRanges, group: Int): Boolean =
+    group >= lows.size || lows(group).isNaN || keys.overlap(lows(group), highs(group))
+}
+
+object GroupRanges {
+  val unknown: GroupRanges = GroupRanges(ArraySeq.empty, ArraySeq.empty, indexed = false)
+}
 
 /**
  * What one file's footer says.

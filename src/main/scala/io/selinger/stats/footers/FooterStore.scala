@@ -6,8 +6,10 @@ import io.selinger.stats.{
   FileFooter,
   FileVersion,
   FooterMerge,
+  KeyRanges,
   RelationStatistics,
-  RowGroups
+  RowGroups,
+  RowsWithKeys
 }
 import io.selinger.stats.files.{
   BoundedReads,
@@ -81,7 +83,10 @@ object FooterStore {
         .build[K, V]()
 
     val footers: Cache[FileVersion, FileFooter] =
-      cache(0.6)(f => 300 + 140 * f.columns.size + 8 * f.groups.size)
+      cache(0.6) { f =>
+        val ranges = f.columns.valuesIterator.map(_.groups.lows.size).sum
+        300 + 170 * f.columns.size + 8 * f.groups.size + 16 * ranges
+      }
     val counts: Cache[ChunkKey, ChunkCount] = cache(0.2)(_ => 350)
     val relations: Cache[String, MergedFooters] =
       cache(0.2)(known => 4000 + 160 * known.statistics.columns.size)
@@ -132,6 +137,24 @@ object FooterStore {
       }
     }
     FooterAnswer(statistics, known.fold(0)(_.read), listing.files, since(start))
+  }
+
+  /**
+   * Rows that a reader has to look at which wants certain keys only, by those footers of a relation
+   * that have been read already. `None` where none has.
+   *
+   * @param column by lower-case name
+   */
+  def rowsWith(
+      listing: FileListing,
+      column: String,
+      keys: KeyRanges,
+      limits: FooterLimits
+  ): Option[RowsWithKeys] = {
+    val caches = cachesOf(limits)
+    val known =
+      listing.chosen.flatMap(file => Option(caches.footers.getIfPresent(FileVersion.of(file))))
+    Option.when(known.nonEmpty)(known.map(RowsWithKeys.of(_, column, keys)).reduce(_ + _))
   }
 
   private def relationOf(

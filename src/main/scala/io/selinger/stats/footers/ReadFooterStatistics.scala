@@ -14,10 +14,16 @@ import io.selinger.core.{
   RuleDescription,
   RuleKind
 }
-import io.selinger.stats.{ColumnStatistics, DistinctValues, RelationStatistics}
+import io.selinger.stats.{
+  ColumnStatistics,
+  DistinctValues,
+  KeyRanges,
+  RelationStatistics,
+  RowsWithKeys
+}
 import io.selinger.stats.files.FooterReader
 import io.selinger.stats.relations.{FileRelation, KeyColumns}
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 
 /** Statistics of file scans from their footers: the rule `readFooterStatistics`. */
 object ReadFooterStatistics
@@ -51,6 +57,22 @@ object ReadFooterStatistics
       answer.statistics.map { statistics =>
         statistics.copy(columns = withDistinct(relation, statistics) ++ listing.partitions)
       }
+    }
+
+  /**
+   * Rows that a scan of `relation` under `predicates` has to look at which wants certain keys of one
+   * column only. Reads nothing: `None` where the rule is off or no footer has been read before.
+   */
+  def rowsWith(
+      relation: FileRelation,
+      predicates: Seq[Expression],
+      column: Attribute,
+      keys: KeyRanges
+  ): Option[RowsWithKeys] =
+    Guard.value[Option[RowsWithKeys]](this, SelingerConf.switches, relation.plan, None) {
+      val bounds = limits
+      val listing = relation.listing(relation.partitionFilters(predicates), bounds.maxFiles)
+      FooterStore.rowsWith(listing, FooterReader.columnName(column.name), keys, bounds)
     }
 
   /** Columns whose distinct values matter: those that the plan joins, groups by or filters on. */

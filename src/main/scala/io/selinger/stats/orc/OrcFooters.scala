@@ -1,6 +1,6 @@
 package io.selinger.stats.orc
 
-import io.selinger.stats.{ColumnFooter, FileFooter}
+import io.selinger.stats.{ColumnFooter, FileFooter, GroupRanges}
 import io.selinger.stats.files.{DistinctReader, FooterReader, SampleReader}
 import java.util.concurrent.TimeUnit
 import org.apache.hadoop.conf.Configuration
@@ -58,7 +58,9 @@ object OrcFooters extends FooterReader {
       Some(math.max(0L, rows - values)),
       range.map(_._1),
       range.map(_._2),
-      if (values > 0) width(reader, kind, stats).map(_ / values) else None
+      if (values > 0) width(reader, kind, stats).map(_ / values) else None,
+      // Readers skip parts of a stripe, of whose ranges the footer says nothing.
+      GroupRanges.unknown.copy(indexed = reader.getRowIndexStride > 0)
     )
   }
 

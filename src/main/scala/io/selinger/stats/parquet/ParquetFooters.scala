@@ -1,6 +1,6 @@
 package io.selinger.stats.parquet
 
-import io.selinger.stats.{ColumnFooter, FileFooter}
+import io.selinger.stats.{ColumnFooter, FileFooter, GroupRanges}
 import io.selinger.stats.files.{DistinctReader, FooterReader, SampleReader}
 import java.math.{BigDecimal => JBigDecimal, BigInteger}
 import java.util.concurrent.TimeUnit
@@ -67,8 +67,22 @@ object ParquetFooters extends FooterReader {
       known.map(_._2).maxOption,
       if (rows == 0) None
       else if (nested) Some(chunks.map(nestedBytes).sum / rows)
-      else averageBytes(chunks)
+      else averageBytes(chunks),
+      if (nested) GroupRanges.unknown else groupRanges(chunks)
     )
+  }
+
+  /** A column that is not nested has one chunk in each row group. */
+  private def groupRanges(chunks: Seq[ColumnChunkMetaData]): GroupRanges = {
+    val known = chunks.map(chunk => range(chunk.getPrimitiveType, chunk.getStatistics))
+    if (known.forall(_.isEmpty)) GroupRanges.unknown
+    else {
+      GroupRanges(
+        ArraySeq.from(known.map(_.fold(Double.NaN)(_._1))),
+        ArraySeq.from(known.map(_.fold(Double.NaN)(_._2))),
+        indexed = chunks.forall(_.getColumnIndexReference != null)
+      )
+    }
   }
 
   private[stats] def range(

@@ -1,0 +1,83 @@
+package io.selinger.stats
+
+/**
+ * A few ranges of whole numbers that hold all of a set of keys, apart from each other and in rising
+ * order; both ends belong to a range.
+ */
+final case class KeyRanges(ranges: Seq[KeyRange]) {
+
+  /** Whether any key may lie between two values on the axis of [[ColumnStatistics]]. */
+  def overlap(low: Double, high: Double): Boolean =
+    ranges.exists(range => range.low.toDouble <= high && range.high.toDouble >= low)
+
+  /** Those parts that lie between two values, both included. */
+  def within(low: Long, high: Long): KeyRanges = KeyRanges(ranges.collect {
+    case KeyRange(from, to) if from <= high && to >= low =>
+      KeyRange(math.max(from, low), math.min(to, high))
+  })
+
+  /** Whether every whole number between two values lies in one of the ranges. */
+  def cover(low: Double, high: Double): Boolean =
+    ranges.exists(range => range.low.toDouble <= low && range.high.toDouble >= high)
+}
+
+final case class KeyRange(low: Long, high: Long)
+
+object KeyRanges {
+
+  /**
+   * Cuts the keys at their widest gaps: what lies between two ranges is what can be skipped.
+   *
+   * @param keys in any order, also several times
+   * @param most ranges, at least one
+   */
+  def of(keys: Array[Long], most: Int): KeyRanges =
+    if (keys.isEmpty) KeyRanges(Nil)
+    else {
+      val sorted = keys.sorted
+      // Keys may be the smallest and the largest number there is.
+      def gap(i: Int) = sorted(i).toDouble - sorted(i - 1).toDouble
+      val cuts = (1 until sorted.length)
+        .filter(i => gap(i) > 1.0)
+        .sortBy(i => -gap(i))
+        .take(most - 1)
+        .sorted
+      val starts = 0 +: cuts
+      val ends = cuts :+ sorted.length
+      KeyRanges(starts.zip(ends).map { case (from, until) =>
+        KeyRange(sorted(from), sorted(until - 1))
+      })
+    }
+}
+
+/**
+ * What a reader that wants certain keys of one column finds out from footers.
+ *
+ * @param rows of the files
+ * @param kept rows of those row groups that may hold a key
+ * @param canSkipMore whether it can skip parts of these row groups, as some ranges show which are not
+ *   covered by the keys
+ */
+final case class RowsWithKeys(rows: Long, kept: Long, canSkipMore: Boolean) {
+  def +(other: RowsWithKeys): RowsWithKeys =
+    RowsWithKeys(rows + other.rows, kept + other.kept, canSkipMore || other.canSkipMore)
+}
+
+object RowsWithKeys {
+
+  /** Of one file. */
+  def of(file: FileFooter, column: String, keys: KeyRanges): RowsWithKeys = {
+    val footer = file.columns.get(column)
+    val range = footer.flatMap(known => known.min.zip(known.max))
+    if (range.exists { case (low, high) => !keys.overlap(low, high) }) {
+      RowsWithKeys(file.rows, 0L, canSkipMore = false)
+    } else {
+      val groups = footer.fold(GroupRanges.unknown)(_.groups)
+      val skipped = file.groups.zipWithIndex.collect {
+        case (rows, group) if !groups.mayHold(keys, group) => rows
+      }.sum
+      val isCovered = range.forall { case (low, high) => keys.cover(low, high) }
+      RowsWithKeys(file.rows, file.rows - skipped, groups.indexed && !isCovered)
+    }
+  }
+}

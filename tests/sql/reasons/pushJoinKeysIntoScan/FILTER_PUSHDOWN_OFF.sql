@@ -1,0 +1,2 @@
+-- set spark.sql.parquet.filterPushdown=false
+SELECT a.k, b.s FROM facts a JOIN dims b ON a.id = b.id

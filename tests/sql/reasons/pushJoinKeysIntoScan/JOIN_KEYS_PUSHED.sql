@@ -1,0 +1,1 @@
+SELECT a.k, b.s FROM facts a JOIN dims b ON a.id = b.id

@@ -8,6 +8,7 @@ import org.apache.spark.sql.classic.Dataset
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.joins._
+import scala.util.Try
 
 /** What physical plans consist of, seen through adaptive execution. */
 object Plans {
@@ -45,9 +46,9 @@ object Plans {
   def decisions(df: DataFrame): Seq[Decision] =
     PlanDecisions.shown(execution(df).executedPlan).map(_.decision)
 
-  /** The decisions of a query, after it has run if it is to. */
+  /** The decisions of a query, after it has run if it is to, even into an error. */
   def decisions(df: DataFrame, runs: Boolean): Seq[Decision] = {
-    if (runs) { val _ = df.collect() }
+    if (runs) { val _ = Try(df.collect()) }
     decisions(df)
   }
 

@@ -26,11 +26,6 @@ final class JoinTable {
     return new JoinTable((HashedRelation) broadcast.executeBroadcast().value());
   }
 
-  /** The same object for the same table. */
-  Object identity() {
-    return table;
-  }
-
   /** Whether there are keys to look at. */
   boolean hasKeys() {
     return table != EmptyHashedRelation$.MODULE$

@@ -1,6 +1,5 @@
 package io.selinger.strategy
 
-import com.google.common.cache.{Cache, CacheBuilder}
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{
   Decision,
@@ -34,6 +33,7 @@ import org.apache.spark.sql.catalyst.expressions.{
 }
 import org.apache.spark.sql.catalyst.plans.{InnerLike, JoinType, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical.Join
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
@@ -239,9 +239,8 @@ object PushJoinKeysIntoScan
   // Below it, less than 2 % of the rows could be skipped.
   private val worthSkipping = 0.98
 
-  // Tables are immutable, and shared by all joins that probe them.
-  private val known: Cache[AnyRef, Map[Int, KeyRanges]] =
-    CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build()
+  // On the broadcast itself, which all joins and re-plans of a query share.
+  private val rangesTag = TreeNodeTag[Map[Int, KeyRanges]]("selinger.keyRanges")
 
   /** @param place of the key among those of the join */
   private final case class Target(place: Int, at: ScanColumn) {
@@ -276,12 +275,11 @@ object PushJoinKeysIntoScan
     val rows: Option[BigInt] = stage.computeStats().flatMap(_.rowCount)
 
     def keysAt(place: Int): KeyRanges = {
-      val table = JoinTable.of(stage)
-      val seen = Option(known.getIfPresent(table.identity)).getOrElse(Map.empty)
+      val seen = stage.broadcast.getTagValue(rangesTag).getOrElse(Map.empty)
       seen.getOrElse(
         place, {
-          val ranges = KeyRanges.of(table.values(buildKeys, place), mostRanges)
-          known.put(table.identity, seen.updated(place, ranges))
+          val ranges = KeyRanges.of(JoinTable.of(stage).values(buildKeys, place), mostRanges)
+          stage.broadcast.setTagValue(rangesTag, seen.updated(place, ranges))
           ranges
         }
       )

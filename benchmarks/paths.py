@@ -5,6 +5,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "benchmarks" / "data"
 RESULTS = ROOT / "benchmarks" / "results"
+GENERATED = "generated"
 PUBLISHED = ROOT / "benchmarks" / "published"
 
 
@@ -13,13 +14,14 @@ def scale_text(scale: float) -> str:
     return f"{scale:g}"
 
 
-def data_folder(suite: str, scale: float, root: Path = DATA, layout: str = "") -> Path:
+def data_folder(suite: str, scale: float, root: Path = DATA, layout: str = GENERATED) -> Path:
     return root / data_name(suite, scale, layout)
 
 
-def data_name(suite: str, scale: float, layout: str = "") -> str:
-    """Name a data set; an empty layout is that of the generator."""
-    return "-".join(filter(None, (suite, f"sf{scale_text(scale)}", layout)))
+def data_name(suite: str, scale: float, layout: str = GENERATED) -> str:
+    """Name a data set; the layout of the generator goes without saying."""
+    name = f"{suite}-sf{scale_text(scale)}"
+    return name if layout == GENERATED else f"{name}-{layout}"
 
 
 def public_text(text: str) -> str:

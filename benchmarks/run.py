@@ -18,10 +18,10 @@ from typing import Any
 from benchmarks import commands
 from benchmarks.datasets.duck import SUITES
 from benchmarks.datasets.generate import make, read_marker, table_folders
-from benchmarks.datasets.layouts import GENERATED, LAYOUTS
+from benchmarks.datasets.layouts import LAYOUTS
 from benchmarks.datasets.own import OWN
 from benchmarks.datasets.queries import Query, choose, load_queries
-from benchmarks.paths import RESULTS, public_text
+from benchmarks.paths import GENERATED, RESULTS, data_name, public_text
 from benchmarks.progress import Progress, say
 from benchmarks.reporting.page import write_report
 from benchmarks.reporting.results import of_run, record, save
@@ -133,7 +133,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     profiles = [
         make_profile(name, options.memory, options.cores) for name in options.profiles.split(",")
     ]
-    out = (options.out or RESULTS / f"{folder.name}.json").resolve()
+    name = data_name(options.suite, options.sf, options.layout)
+    out = (options.out or RESULTS / f"{name}.json").resolve()
     config = configuration(options, profiles, read_marker(folder))
     about = record(out.stem, options.about, config, [], {})
     # The jar says what is measured, not the commit: a commit of documentation changes nothing.

@@ -21,9 +21,9 @@ from typing import Any
 import duckdb
 
 from benchmarks.datasets.duck import SUITES, connect
-from benchmarks.datasets.layouts import GENERATED, LAYOUTS, rewrite_table, size_of, write_slices
+from benchmarks.datasets.layouts import LAYOUTS, rewrite_table, size_of, write_slices
 from benchmarks.datasets.own import OWN, digest, tables_sql
-from benchmarks.paths import DATA, data_folder, scale_text
+from benchmarks.paths import DATA, GENERATED, data_folder, scale_text
 from benchmarks.progress import end_cleanly, heartbeat, say
 
 # Counted up when the same layout is written in another way.
@@ -68,7 +68,7 @@ def make(
     layout: str = GENERATED,
 ) -> Path:
     """Make a data set, or find the one that is there; other layouts are copies of the generated."""
-    folder = data_folder(suite, scale, root, "" if layout == GENERATED else layout)
+    folder = data_folder(suite, scale, root, layout)
     expected = expected_marker(suite, scale, layout)
     source = None if layout == GENERATED else make(suite, scale, root, memory)
     if not force and is_made(folder, expected):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import duckdb
 
+from benchmarks.paths import GENERATED
+
 ROW_GROUP_ROWS = 1 << 20
 FILE_ROWS = 1 << 22
 MANY = 200
@@ -33,7 +35,6 @@ class Layout:
     partitioned: bool = False
 
 
-GENERATED = "generated"
 LAYOUTS = {
     GENERATED: Layout(),
     "by-day": Layout("day"),

@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks import analyze, commands, footers, operators, plancost, planning, run
 from benchmarks.datasets import own
-from benchmarks.datasets.layouts import slices
+from benchmarks.datasets.layouts import LAYOUTS, rewrite_table, slices
 from benchmarks.datasets.queries import choose, load_queries, to_spark, tokens, without_limit
 from benchmarks.demo import change_table
 from benchmarks.estimates.qerror import estimates_table
@@ -412,6 +412,44 @@ def test_slices_cover_a_table_once() -> None:
     assert slices(0) == [(0, 0)]
     assert slices(8, 4) == [(0, 4), (4, 8)]
     assert slices(9, 4) == [(0, 4), (4, 8), (8, 9)]
+
+
+def test_every_layout_has_the_same_rows(tmp_path: Path) -> None:
+    connection = duckdb.connect()
+    source = tmp_path / "facts.parquet"
+    source.mkdir()
+    connection.execute(
+        "COPY (SELECT i, (i * 7) % 100 AS ss_sold_date_sk, 'x' || i AS text FROM range(3000) t(i)) "
+        f"TO '{source}/part.parquet' (FORMAT parquet)"
+    )
+    for name, layout in LAYOUTS.items():
+        target = tmp_path / name / "facts.parquet"
+        facts = rewrite_table(connection, source, target, layout)
+        read = f"read_parquet('{target}/**/*.parquet', hive_partitioning = true)"
+        found = connection.execute(
+            f"SELECT count(*), sum(i), sum(ss_sold_date_sk), count(DISTINCT text) FROM {read}"
+        ).fetchone()
+        assert found == (3000, 4498500, 148500, 3000), name
+        assert facts["rows"] == 3000
+        assert facts["files"] == (100 if layout.partitioned else 1)
+
+
+def test_layouts_order_facts_by_their_day(tmp_path: Path) -> None:
+    connection = duckdb.connect()
+    source = tmp_path / "facts.parquet"
+    source.mkdir()
+    connection.execute(
+        "COPY (SELECT (i * 7) % 100 AS inv_date_sk FROM range(3000) t(i)) "
+        f"TO '{source}/part.parquet' (FORMAT parquet)"
+    )
+    orders = {}
+    for name in ("by-day", "unordered"):
+        target = tmp_path / name
+        rewrite_table(connection, source, target, LAYOUTS[name])
+        rows = connection.execute(f"SELECT * FROM read_parquet('{target}/*.parquet')").fetchall()
+        orders[name] = [day for (day,) in rows]
+    assert orders["by-day"] == sorted(orders["by-day"])
+    assert orders["unordered"] != sorted(orders["unordered"])
 
 
 # ---- plans, decisions and the report
@@ -937,7 +975,7 @@ def test_estimates_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_run_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "RESULTS", results_in)
-    monkeypatch.setattr(run, "make", lambda *_: results_in)
+    monkeypatch.setattr(run, "make", lambda *_, **__: results_in)
     monkeypatch.setattr(Bench, "run_in_turn", fake_runs)
     monkeypatch.setattr(Bench, "plan", lambda *_: None)
     monkeypatch.setattr("benchmarks.runner.measure.read_rows", lambda _: [(1,)])

@@ -264,6 +264,31 @@ class PushJoinKeysIntoScanSuite extends AnyFunSuite with SharedSession {
     )
   }
 
+  test("does not fire where another key of the join can raise (ERRORS_DEPEND_ON_PLAN)") {
+    def text(zero: Int) = "SELECT /*+ BROADCAST(d) */ f.id FROM facts f JOIN days d " +
+      s"ON f.day = d.day AND 100 div (f.late - $zero) = d.long_day WHERE d.week = 3"
+    withConf("spark.sql.ansi.enabled" -> "true") {
+      assert(Answer.of(spark.sql(text(99))).isInstanceOf[Answer.Error])
+      assertSame(text(99))
+      assert(!decisions(assertSame(text(200))).exists(_.outcome == Outcome.Changed))
+    }
+  }
+
+  test("does not fire on partition columns, which Spark prunes, and whose files may hold others") {
+    val path = folder.resolve("facts_by_week").toString
+    spark
+      .table("facts")
+      .selectExpr("id", "day", "cast(id div 400 as int) as week")
+      .write
+      .mode("overwrite")
+      .partitionBy("week")
+      .parquet(path)
+    spark.read.parquet(path).createOrReplaceTempView("weeks")
+    assertSilent("SELECT f.id FROM weeks f JOIN days d ON f.week = d.week WHERE d.day = 35")
+    val df = assertSame("SELECT f.id FROM weeks f JOIN days d ON f.day = d.day WHERE d.week = 3")
+    assert(decisions(df).exists(_.outcome == Outcome.Changed))
+  }
+
   test("does not fire where filters may not be pushed (FILTER_PUSHDOWN_OFF)") {
     withConf("spark.sql.orc.filterPushdown" -> "false") {
       assertDeclines(

@@ -329,7 +329,9 @@ object PushJoinKeysIntoScan
         if isWhole(key.dataType)
         at <- ScanColumn.below(sides.probe, key)
         if isSkipping(at.scan.relation.fileFormat)
-      } yield Target(place, at)
+        // The join evaluates all its keys for all rows.
+        isSafe = sides.probeKeys.forall(ScanColumn.isSafe)
+      } yield Target(place, at.copy(mayRaise = at.mayRaise || !isSafe))
 
   }
 

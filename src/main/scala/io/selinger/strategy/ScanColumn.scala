@@ -73,7 +73,11 @@ private[strategy] object ScanColumn {
 
   private def below(plan: SparkPlan, column: Attribute): Seq[ScanColumn] = plan match {
     case scan: FileSourceScanExec =>
-      scan.output.find(_.exprId == column.exprId).map(ScanColumn(scan, _, mayRaise = false)).toSeq
+      scan.output
+        .find(_.exprId == column.exprId)
+        .filterNot(isPartitioned(scan, _))
+        .map(ScanColumn(scan, _, mayRaise = false))
+        .toSeq
     case FilterExec(condition, child) => through(Seq(condition), below(child, column))
     // One that was moved below the join: as written, only rows with a partner are grouped.
     case ProjectExec(_, partial: BaseAggregateExec) if isPerTask(partial) =>
@@ -98,6 +102,10 @@ private[strategy] object ScanColumn {
     case _ => Nil
   }
 
+  /** Values of partition columns come from folders, whatever a file has under the same name. */
+  private def isPartitioned(scan: FileSourceScanExec, column: Attribute): Boolean =
+    scan.relation.partitionSchema.fieldNames.exists(_.equalsIgnoreCase(column.name))
+
   /** What a column is, in terms of the input. */
   private def sourceOf(column: Attribute, list: Seq[NamedExpression]): Option[Expression] =
     list.find(_.exprId == column.exprId).map {
@@ -113,7 +121,8 @@ private[strategy] object ScanColumn {
     if (found.isEmpty || expressions.forall(isSafe)) found
     else found.map(_.copy(mayRaise = true))
 
-  private def isSafe(expression: Expression): Boolean =
+  /** Whether an expression cannot raise an error for a row that is left out. */
+  def isSafe(expression: Expression): Boolean =
     RaisedErrors.isSafeInput(expression.transform {
       // Spark's runtime filters raise no errors of their own.
       case _: DynamicPruning | _: BloomFilterMightContain => Literal.TrueLiteral

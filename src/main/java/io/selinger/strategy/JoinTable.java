@@ -26,12 +26,6 @@ final class JoinTable {
     return new JoinTable((HashedRelation) broadcast.executeBroadcast().value());
   }
 
-  /** Whether there are keys to look at. */
-  boolean hasKeys() {
-    return table != EmptyHashedRelation$.MODULE$
-        && table != HashedRelationWithAllNullKeys$.MODULE$;
-  }
-
   /**
    * The values of one of the join's keys, without nulls; each as often as there are combinations with
    * the other keys.
@@ -40,6 +34,10 @@ final class JoinTable {
    * @param place of the key among them; its type must be one of whole numbers
    */
   long[] values(Seq<Expression> keys, int place) {
+    // Spark's tables without rows, or of null keys only, have no keys to ask for.
+    if (table == EmptyHashedRelation$.MODULE$ || table == HashedRelationWithAllNullKeys$.MODULE$) {
+      return new long[0];
+    }
     Expression asGiven = keys.apply(place);
     // Short keys are kept as one number.
     Expression key =

@@ -68,14 +68,16 @@ import org.apache.spark.sql.types.{ByteType, DataType, DateType, IntegerType, Lo
  * Correct because: the filter is handed to the reader only, which may skip rows that do not satisfy it
  * and need not. Such rows have no partner in the join, which drops rows without one: it is an inner or
  * a left semi join. Between scan and join each row is handled by itself (filters, projections, other
- * broadcast joins that stream it, UNION ALL), or with those of the same key (an aggregation by it).
+ * broadcast joins that stream it, UNION ALL). Aggregations that were moved below the join group by its
+ * key, and as written they see only rows with a partner.
  * Nulls have no partner, and small sides drop theirs. Errors that skipped rows would have raised are the
  * reason for the second condition. Ranges are computed from the very table that the join probes.
  * Not done: joins that shuffle, since both sides of these are read at the same time; keys that are texts
  * or decimals; the scans of other file formats, which may apply such filters before they parse a row;
  * filters in place of the join's own work, since a range says nothing of single rows.
- * Cost: planning O(n log n) in the keys of the small side, once for each. Does not lose: nothing is
- * computed for rows that are read.
+ * Cost: planning O(n log n) in the keys of the small side, once for each. Nothing is computed for rows
+ * that are read. May lose where a scalar subquery reads the same rows as the query: Spark then may not
+ * see that it could compute them once.
  * Runs in injectQueryStagePrepRule, at each adaptive re-plan: a broadcast that has just finished causes
  * one, and only after it Spark starts the stage that reads the large side. A second run on its result
  * changes nothing, because a filter that a scan has is not added again.
@@ -91,29 +93,27 @@ final class PushJoinKeysIntoScan(@annotation.unused session: SparkSession)
       Decision.expectAt(logical)
       join
     case BuiltJoin(built) =>
-      val verdicts = built.targets.map(target => verdictOf(built, target))
+      val verdicts = built.targets.flatMap(target => verdictOf(built, target))
       record(built, verdicts, mode)
-      if (mode != Mode.On) built.physical
-      else {
-        verdicts.flatMap(_.filter).foldLeft[SparkPlan](built.physical) {
-          case (join, (scan, filter)) => filtered(join, scan, filter)
-        }
-      }
+      if (mode == Mode.On) filtered(built.physical, verdicts.flatMap(_.filter)) else built.physical
   }
 
-  private def verdictOf(built: BuiltJoin, target: Target): Verdict = {
-    def declined(reason: Reason) = Verdict(Left(reason), target)
+  /** None where no value of the column's type is a key: there is nothing to look for. */
+  private def verdictOf(built: BuiltJoin, target: Target): Option[Verdict] = {
+    def declined(reason: Reason) = Some(Verdict(Left(reason), target))
     if (!mayPush(target.at.scan.relation.fileFormat)) declined(FilterPushdownOff)
     else if (target.at.mayRaise) declined(Reason.MayRaise)
     else if (built.rows.forall(_ > mostKeys)) declined(TooManyKeys)
     else {
-      val keys = built.keysAt(target.place)
-      rowsWith(target.at, keys) match {
-        case None => declined(Reason.NoStatistics)
-        case Some(rows) if rows.kept > rows.rows * worthSkipping && !rows.canSkipMore =>
-          declined(KeysInAllRowGroups).copy(rows = Some(rows))
-        case Some(rows) => Verdict(Right(keys), target, Some(rows))
-      }
+      val keys = fitting(built.keysAt(target.place), target.at.column.dataType)
+      if (keys.ranges.isEmpty) None
+      else
+        rowsWith(target.at, keys) match {
+          case None => declined(Reason.NoStatistics)
+          case Some(rows) if rows.kept > rows.rows * worthSkipping && !rows.canSkipMore =>
+            Some(Verdict(Left(KeysInAllRowGroups), target, Some(rows)))
+          case Some(rows) => Some(Verdict(Right(keys), target, Some(rows)))
+        }
     }
   }
 
@@ -131,7 +131,12 @@ final class PushJoinKeysIntoScan(@annotation.unused session: SparkSession)
     val shown = if (pushed.isEmpty) verdicts.take(1) else pushed
     shown.headOption.foreach { first =>
       val reason = first.keys.left.getOrElse(JoinKeysPushed)
-      val rows = shown.flatMap(_.rows).reduceOption(_ + _)
+      // Several keys may be columns of one scan.
+      val rows = shown
+        .groupBy(verdict => System.identityHashCode(verdict.target.at.scan))
+        .values
+        .flatMap(_.flatMap(_.rows).minByOption(_.kept))
+        .reduceOption(_ + _)
       Decision.recordLate(
         built.join,
         Decision(
@@ -256,9 +261,9 @@ object PushJoinKeysIntoScan
       rows: Option[RowsWithKeys] = None
   ) {
 
-    /** What to read with; none where no value of the column's type is a key. */
+    /** What to read with. */
     def filter: Option[(FileSourceScanExec, Expression)] =
-      keys.toOption.flatMap(filterOf(target.at.column, _)).map(target.at.scan -> _)
+      keys.toOption.map(ranges => target.at.scan -> filterOf(target.at.column, ranges))
 
     def description: String = s"reads parts with keys in ${target.at.column.name} only"
   }
@@ -312,8 +317,7 @@ object PushJoinKeysIntoScan
             case stage: BroadcastQueryStageExec if isBuilt(stage) => stage
           }
           targets = targetsOf(sides)
-          // Spark itself ends a query early where a side is empty.
-          if targets.nonEmpty && JoinTable.of(stage).hasKeys
+          if targets.nonEmpty
         } yield BuiltJoin(physical, join, stage, sides.buildKeys, targets)
       case _ => None
     }
@@ -353,19 +357,20 @@ object PushJoinKeysIntoScan
     case _ => false
   }
 
-  private def filterOf(column: Attribute, keys: KeyRanges): Option[Expression] = {
-    val fitting = column.dataType match {
-      case ByteType => keys.within(Byte.MinValue.toLong, Byte.MaxValue.toLong)
-      case ShortType => keys.within(Short.MinValue.toLong, Short.MaxValue.toLong)
-      case IntegerType | DateType => keys.within(Int.MinValue.toLong, Int.MaxValue.toLong)
-      case _ => keys
-    }
-    fitting.ranges.map { range =>
+  /** Those keys that a column can hold. */
+  private def fitting(keys: KeyRanges, kind: DataType): KeyRanges = kind match {
+    case ByteType => keys.within(Byte.MinValue.toLong, Byte.MaxValue.toLong)
+    case ShortType => keys.within(Short.MinValue.toLong, Short.MaxValue.toLong)
+    case IntegerType | DateType => keys.within(Int.MinValue.toLong, Int.MaxValue.toLong)
+    case _ => keys
+  }
+
+  private def filterOf(column: Attribute, keys: KeyRanges): Expression =
+    keys.ranges.map { range =>
       val (low, high) = (literal(range.low, column.dataType), literal(range.high, column.dataType))
       if (range.low == range.high) EqualTo(column, low)
       else And(GreaterThanOrEqual(column, low), LessThanOrEqual(column, high))
-    }.reduceOption[Expression](Or(_, _))
-  }
+    }.reduce[Expression](Or(_, _))
 
   private def literal(value: Long, kind: DataType): Literal = kind match {
     case ByteType => Literal(value.toByte)
@@ -375,19 +380,19 @@ object PushJoinKeysIntoScan
     case _ => Literal(value)
   }
 
+  /** The scans with these filters, as far as they do not have them. */
   private def filtered(
       join: SparkPlan,
-      scan: FileSourceScanExec,
-      filter: Expression
-  ): SparkPlan = join.transformUp {
-    case same: FileSourceScanExec if isSame(same, scan) && !same.dataFilters.contains(filter) =>
-      val copied = same.copy(dataFilters = same.dataFilters :+ filter)
-      copied.copyTagsFrom(same)
+      filters: Seq[(FileSourceScanExec, Expression)]
+  ): SparkPlan = join.transformUp { case scan: FileSourceScanExec =>
+    val own = filters.collect { case (of, filter) if of eq scan => filter }
+    val missing = own.filterNot(scan.dataFilters.contains)
+    if (missing.isEmpty) scan
+    else {
+      val copied = scan.copy(dataFilters = scan.dataFilters ++ missing)
+      copied.copyTagsFrom(scan)
       ReducedRows.mark(copied)
       copied
+    }
   }
-
-  /** The same scan, with or without filters that were pushed before. */
-  private def isSame(one: FileSourceScanExec, other: FileSourceScanExec): Boolean =
-    one.output.map(_.exprId) == other.output.map(_.exprId) && (one.relation eq other.relation)
 }

@@ -87,12 +87,6 @@ private[strategy] object ScanColumn {
     case join: BroadcastHashJoinExec if keepsRowsApart(join.joinType) =>
       val sides = new JoinSidesByUse(join)
       through(sides.probeKeys ++ join.condition, below(sides.probe, column))
-    // All rows of a group have the same value: the whole group is left out.
-    case aggregate: BaseAggregateExec =>
-      val keys = aggregate.groupingExpressions
-      val inputs =
-        aggregate.aggregateExpressions.flatMap(f => f.aggregateFunction.children ++ f.filter)
-      through(keys ++ inputs, sourceOf(column, keys).toSeq.flatMap(below(aggregate.child, _)))
     case SortExec(order, false, child, _) =>
       through(order.map(_.child), below(child, column))
     case union: UnionExec =>

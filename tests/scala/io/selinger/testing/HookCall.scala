@@ -50,12 +50,17 @@ object StockPlan {
       new StockPlan(execution.optimizedPlan, prepared, ran(session, text))
     }
 
-  private def ran(session: SparkSession, text: String): SparkPlan =
+  private def ran(session: SparkSession, text: String): SparkPlan = {
+    // Rules that act while a query runs use what others have read when it was planned.
+    SharedSession.withConf(session, Seq(SelingerConf.MODE.key -> "on")) {
+      Plans.execution(session.sql(text)).executedPlan
+    }
     SharedSession.withConf(session, Seq(SelingerConf.MODE.key -> "off")) {
       val df = session.sql(text)
       df.collect()
       Plans.execution(df).executedPlan
     }
+  }
 
   private def stagesOf(plan: SparkPlan): Seq[SparkPlan] = plan match {
     case adaptive: AdaptiveSparkPlanExec => stagesOf(adaptive.executedPlan)

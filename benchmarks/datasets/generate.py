@@ -49,11 +49,10 @@ def generate(connection: duckdb.DuckDBPyConnection, suite: str, scale: float) ->
         )
 
 
-def write_table(connection: duckdb.DuckDBPyConnection, table: str, folder: Path) -> dict[str, int]:
-    """Copy one table to ``<folder>/<table>.parquet/part-*.parquet``."""
+def write_table(connection: duckdb.DuckDBPyConnection, table: str, target: Path) -> dict[str, int]:
+    """Copy one table to ``<target>/part-*.parquet``."""
     counted = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
     rows = int(counted[0]) if counted else 0
-    target = folder / f"{table}.parquet"
     target.mkdir(parents=True)
     write_slices(connection, table, rows, target)
     return size_of(rows, target)
@@ -102,7 +101,7 @@ def _make(
     try:
         work = temp / "work"
         work.mkdir()
-        say(f"{folder.name}: generating")
+        say(f"{folder.name}: {'generating' if source is None else 'copying'}")
         extension = suite if suite in SUITES else None
         connection = connect(extension, str(work / "data.duckdb"), memory, temp=work / "spill")
         if source is None:
@@ -113,19 +112,15 @@ def _make(
             names = sorted(name for (name,) in found)
         else:
             names = list(table_folders(source))
+        layout = LAYOUTS[expected["layout"]]
         tables = {}
         for number, table in enumerate(names, 1):
-            tables[table] = (
-                write_table(connection, table, temp)
-                if source is None
-                else rewrite_table(
-                    connection,
-                    source / f"{table}.parquet",
-                    temp / f"{table}.parquet",
-                    LAYOUTS[expected["layout"]],
-                )
-            )
-            facts = tables[table]
+            target = temp / f"{table}.parquet"
+            if source is None:
+                facts = write_table(connection, table, target)
+            else:
+                facts = rewrite_table(connection, source / target.name, target, layout)
+            tables[table] = facts
             say(
                 f"  {number}/{len(names)} {table}: {facts['rows']:,} rows, {facts['files']} files, "
                 f"{facts['bytes'] / 2**20:.1f} MiB ({time.monotonic() - start:.0f} s)"

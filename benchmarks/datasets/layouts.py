@@ -58,7 +58,7 @@ def rewrite_table(
     day = next(filter(_DAY.fullmatch, columns), None)
     order = {"day": day, "none": "hash(t)"}.get(layout.order)
     sorted_by = f" ORDER BY {order}" if order else ""
-    options = f"FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {min(layout.group_rows, ALL)}"
+    options = f"FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {layout.group_rows}"
     if layout.partitioned and day:
         connection.execute(
             f"COPY (SELECT * FROM {read} t{sorted_by}) TO '{target}' "

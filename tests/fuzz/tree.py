@@ -6,6 +6,7 @@ node says so, and the whole query is compared with stock Spark alone.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
@@ -15,12 +16,12 @@ SPARK, DUCK = "spark", "duck"
 
 
 @dataclass
-class Node:
+class Node(ABC):
     """Any part of a query."""
 
+    @abstractmethod
     def sql(self, dialect: str) -> str:
         """Print the node."""
-        raise NotImplementedError
 
     def children(self) -> Iterator[Node]:
         """Give the nodes right below this one."""

@@ -1,5 +1,6 @@
 package io.selinger.stats
 
+import io.selinger.core.Origin
 import org.scalatest.funsuite.AnyFunSuite
 import scala.collection.immutable.ArraySeq
 
@@ -73,6 +74,11 @@ class KeyRangesSuite extends AnyFunSuite {
     assert(canSkip(0.0, 100.0, indexed = true))
     assert(!canSkip(0.0, 100.0, indexed = false))
     assert(!canSkip(10.0, 11.0, indexed = true))
+  }
+
+  test("rows of some files stand for those of all, and are no count then") {
+    val some = RowsWithKeys(400, 100, canSkipMore = false).extrapolated(2.5)
+    assert(some == RowsWithKeys(1000, 250, canSkipMore = false, Origin.Sampled))
   }
 
   test("a column that the footer does not know keeps all rows") {

@@ -6,6 +6,7 @@ import io.selinger.testing.{Answer, Plans, SharedSession}
 import java.nio.file.{Files, Path}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.FileSourceScanExec
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.scalatest.Assertion
 import org.scalatest.Inspectors.forAll
 import org.scalatest.funsuite.AnyFunSuite
@@ -26,7 +27,9 @@ class PushJoinKeysIntoScanSuite extends AnyFunSuite with SharedSession {
     "if(id % 50 = 0, null, id div 40) as late",
     "cast(id % 7 as int) as store",
     "string(id div 40) as text",
-    "cast(id as decimal(20,2)) as amount"
+    "cast(id as decimal(20,2)) as amount",
+    "cast(50 - id div 40 as int) as signed",
+    "double(id div 40) as fraction"
   )
 
   private lazy val folder: Path = {
@@ -45,6 +48,8 @@ class PushJoinKeysIntoScanSuite extends AnyFunSuite with SharedSession {
         "date_add(date'2000-01-01', cast(id as int)) as date",
         "if(id = 3, null, id) as hole",
         "string(id) as text",
+        "cast(50 - id as int) as signed",
+        "double(id) as fraction",
         "id div 10 as week"
       )
       .write
@@ -100,6 +105,16 @@ class PushJoinKeysIntoScanSuite extends AnyFunSuite with SharedSession {
     assert(made.map(d => (d.outcome, d.reason)) == Seq((Outcome.Declined, reason)))
   }
 
+  private def assertRan(text: String): DataFrame = {
+    val df = spark.sql(text)
+    assert(Answer.of(df).isInstanceOf[Answer.Rows])
+    df
+  }
+
+  private def withTable(name: String)(body: => Assertion): Assertion =
+    try body
+    finally { val _ = spark.sql(s"DROP TABLE IF EXISTS $name") }
+
   private def assertSilent(text: String): Assertion = assert(decisions(assertSame(text)).isEmpty)
 
   // ---- fires --------------------------------------------------------------------------------
@@ -123,6 +138,36 @@ class PushJoinKeysIntoScanSuite extends AnyFunSuite with SharedSession {
     assertReads(1000)("SELECT f.id FROM facts f JOIN days d ON f.short = d.short WHERE d.week = 3")
     assertReads(1000)("SELECT f.id FROM facts f JOIN days d ON f.short = d.day WHERE d.week = 3")
     assertReads(1000)("SELECT f.id FROM facts f JOIN days d ON f.sold = d.date WHERE d.week = 3")
+  }
+
+  test("fires on negative keys, alone and beside another in one number") {
+    assertReads(1000)(
+      "SELECT f.id FROM facts f JOIN days d ON f.signed = d.signed WHERE d.week = 9"
+    )
+    assertReads(1000)(
+      """SELECT f.id FROM facts f JOIN days d ON f.signed = d.signed AND f.store = d.store
+        |WHERE d.week = 9""".stripMargin
+    )
+  }
+
+  test("fires on keys that the small side has several times") {
+    assertReads(1000)(
+      """SELECT f.id, d.week FROM facts f JOIN
+        |(SELECT day, week FROM days UNION ALL SELECT day, week + 0 FROM days) d
+        |ON f.day = d.day WHERE d.week = 3""".stripMargin
+    )
+  }
+
+  test("readers that compare single rows with the filter return the same rows") {
+    withConf(
+      "spark.sql.parquet.enableVectorizedReader" -> "false",
+      "spark.sql.parquet.recordLevelFilter.enabled" -> "true"
+    ) {
+      val df = assertSame(
+        "SELECT f.id, f.late FROM facts f JOIN days d ON f.day = d.day WHERE d.week = 3"
+      )
+      assert(decisions(df).exists(_.outcome == Outcome.Changed))
+    }
   }
 
   test("fires on IN and EXISTS") {
@@ -229,9 +274,12 @@ class PushJoinKeysIntoScanSuite extends AnyFunSuite with SharedSession {
     )
   }
 
-  test("does not fire on keys that are computed, nor on texts") {
+  test("does not fire on keys that are computed, nor on texts and fractions") {
     assertSilent("SELECT f.id FROM facts f JOIN days d ON f.day + 1 = d.day WHERE d.week = 3")
     assertSilent("SELECT f.id FROM facts f JOIN days d ON f.text = d.text WHERE d.week = 3")
+    assertSilent(
+      "SELECT f.id FROM facts f JOIN days d ON f.fraction = d.fraction WHERE d.week = 3"
+    )
   }
 
   test("does not fire below a limit, a window or a sample, which depend on all rows") {
@@ -295,6 +343,36 @@ class PushJoinKeysIntoScanSuite extends AnyFunSuite with SharedSession {
         "SELECT f.id FROM orc_facts f JOIN days d ON f.day = d.day WHERE d.week = 3",
         rule.FilterPushdownOff
       )
+    }
+  }
+
+  test("does not fire where a subquery reads the same rows, which are then read once") {
+    val text =
+      """WITH c AS (SELECT f.store, sum(f.id) AS s FROM facts f JOIN days d ON f.day = d.day
+        |WHERE d.week = 3 GROUP BY f.store)
+        |SELECT * FROM c WHERE s > (SELECT avg(s) FROM c)""".stripMargin
+    assert(withConf(off)(read(assertRan(text))) == rows)
+    assertDeclines(text, Reason.SharedSubplan)
+    assert(read(assertRan(text)) == rows)
+  }
+
+  test("does not fire through an aggregation of the query's own, whose sums can raise") {
+    withTable("by_day") {
+      spark
+        .table("facts")
+        .selectExpr("day", "if(day = 99, 9223372036854775807, id) as big")
+        .write
+        .bucketBy(4, "day")
+        .saveAsTable("by_day")
+      val text = "SELECT a.s FROM (SELECT day, sum(big) AS s FROM by_day GROUP BY day) a " +
+        "JOIN days d ON a.day = d.day WHERE d.week = 3"
+      withConf("spark.sql.ansi.enabled" -> "true") {
+        val df = spark.sql(text)
+        assert(Answer.of(df).isInstanceOf[Answer.Error])
+        // It would be in the stage of the scan.
+        assert(!Plans.physical(df).exists(_.isInstanceOf[ShuffleExchangeExec]))
+        assertSilent(text)
+      }
     }
   }
 

@@ -1,5 +1,7 @@
 package io.selinger.stats
 
+import io.selinger.core.Origin
+
 /**
  * A few ranges of whole numbers that hold all of a set of keys, apart from each other and in rising
  * order; both ends belong to a range.
@@ -57,10 +59,24 @@ object KeyRanges {
  * @param kept rows of those row groups that may hold a key
  * @param canSkipMore whether it can skip parts of these row groups, as some ranges show which are not
  *   covered by the keys
+ * @param origin of both numbers of rows
  */
-final case class RowsWithKeys(rows: Long, kept: Long, canSkipMore: Boolean) {
-  def +(other: RowsWithKeys): RowsWithKeys =
-    RowsWithKeys(rows + other.rows, kept + other.kept, canSkipMore || other.canSkipMore)
+final case class RowsWithKeys(
+    rows: Double,
+    kept: Double,
+    canSkipMore: Boolean,
+    origin: Origin = Origin.Exact
+) {
+  def +(other: RowsWithKeys): RowsWithKeys = RowsWithKeys(
+    rows + other.rows,
+    kept + other.kept,
+    canSkipMore || other.canSkipMore,
+    origin.worse(other.origin)
+  )
+
+  /** Of all files, where these are some. */
+  def extrapolated(times: Double): RowsWithKeys =
+    copy(rows = rows * times, kept = kept * times, origin = origin.worse(Origin.Sampled))
 }
 
 object RowsWithKeys {
@@ -70,14 +86,18 @@ object RowsWithKeys {
     val footer = file.columns.get(column)
     val range = footer.flatMap(known => known.min.zip(known.max))
     if (range.exists { case (low, high) => !keys.overlap(low, high) }) {
-      RowsWithKeys(file.rows, 0L, canSkipMore = false)
+      RowsWithKeys(file.rows.toDouble, 0.0, canSkipMore = false)
     } else {
       val groups = footer.fold(GroupRanges.unknown)(_.groups)
       val skipped = file.groups.zipWithIndex.collect {
         case (rows, group) if !groups.mayHold(keys, group) => rows
       }.sum
       val isCovered = range.forall { case (low, high) => keys.cover(low, high) }
-      RowsWithKeys(file.rows, file.rows - skipped, groups.indexed && !isCovered)
+      RowsWithKeys(
+        file.rows.toDouble,
+        (file.rows - skipped).toDouble,
+        groups.indexed && !isCovered
+      )
     }
   }
 }

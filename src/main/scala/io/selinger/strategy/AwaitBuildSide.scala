@@ -20,11 +20,11 @@ import io.selinger.cost.{Cluster, JoinCost, JoinSettings, JoinSide}
 import io.selinger.estimate.plans.{LeafStatistics, RelationNames}
 import io.selinger.exec.{BuildSideFirstExec, OneRoundStage, WaitForBuildSideExec}
 import io.selinger.stats.relations.QueryStages
-import org.apache.spark.sql.catalyst.expressions.{Attribute, PlanExpression}
+import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
-import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{LeafExecNode, SortExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{
@@ -369,20 +369,12 @@ object AwaitBuildSide
 
   private val subqueryTag = TreeNodeTag[Unit]("selinger.inSubquery")
 
-  private def subqueriesOf(plan: LogicalPlan): Seq[LogicalPlan] =
-    if (!plan.containsPattern(TreePattern.PLAN_EXPRESSION)) Nil
-    else {
-      plan.flatMap(_.expressions).flatMap(_.collect { case subquery: PlanExpression[_] =>
-        subquery.plan
-      }).collect { case subquery: LogicalPlan => subquery }
-    }
-
   /**
    * Marks joins of subqueries, before these are planned by themselves: what they and the query have
    * in common, Spark computes once, and neither sees the other.
    */
   private def markSubqueries(root: LogicalPlan): Unit =
-    subqueriesOf(root).foreach(_.foreach {
+    Subqueries.of(root).foreach(_.foreach {
       case join: Join => join.setTagValue(subqueryTag, ())
       case _ => ()
     })

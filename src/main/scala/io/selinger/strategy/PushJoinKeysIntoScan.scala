@@ -53,9 +53,11 @@ import org.apache.spark.sql.types.{ByteType, DataType, DateType, IntegerType, Lo
  *   1. Spark may push filters into files of that format   else FILTER_PUSHDOWN_OFF
  *   2. no expression between scan and join can raise an
  *      error                                              else ERRORS_DEPEND_ON_PLAN
- *   3. the small side has few enough rows                 else TOO_MANY_KEYS
- *   4. footers of the large side have been read           else NO_STATISTICS
- *   5. they show row groups, or parts of these, without
+ *   3. no subquery has the same join: without the filter,
+ *      Spark would compute it once for both               else SHARED_SUBPLAN
+ *   4. the small side has few enough rows                 else TOO_MANY_KEYS
+ *   5. footers of the large side have been read           else NO_STATISTICS
+ *   6. they show row groups, or parts of these, without
  *      a key                                              else KEYS_IN_ALL_ROW_GROUPS
  *
  * {{{
@@ -76,8 +78,8 @@ import org.apache.spark.sql.types.{ByteType, DataType, DateType, IntegerType, Lo
  * or decimals; the scans of other file formats, which may apply such filters before they parse a row;
  * filters in place of the join's own work, since a range says nothing of single rows.
  * Cost: planning O(n log n) in the keys of the small side, once for each. Nothing is computed for rows
- * that are read. May lose where a scalar subquery reads the same rows as the query: Spark then may not
- * see that it could compute them once.
+ * that are read. Parts of one plan that Spark computes once stay the same, as they are planned together;
+ * subqueries are planned apart from the query, and what they share with it is left alone.
  * Runs in injectQueryStagePrepRule, at each adaptive re-plan: a broadcast that has just finished causes
  * one, and only after it Spark starts the stage that reads the large side. A second run on its result
  * changes nothing, because a filter that a scan has is not added again.
@@ -103,6 +105,7 @@ final class PushJoinKeysIntoScan(@annotation.unused session: SparkSession)
     def declined(reason: Reason) = Some(Verdict(Left(reason), target))
     if (!mayPush(target.at.scan.relation.fileFormat)) declined(FilterPushdownOff)
     else if (target.at.mayRaise) declined(Reason.MayRaise)
+    else if (Subqueries.isShared(built.join)) declined(Reason.SharedSubplan)
     else if (built.rows.forall(_ > mostKeys)) declined(TooManyKeys)
     else {
       val keys = fitting(built.keysAt(target.place), target.at.column.dataType)
@@ -152,7 +155,7 @@ final class PushJoinKeysIntoScan(@annotation.unused session: SparkSession)
           chosen = Option.when(pushed.nonEmpty)(
             pushed.map(_.description).distinct.mkString("; ")
           ),
-          stock = Option.when(pushed.nonEmpty)("reads all of them"),
+          stock = Option.when(pushed.nonEmpty)("all parts"),
           evidence = evidence(built, rows),
           setting = reason match {
             case JoinKeysPushed => Some(PushJoinKeysIntoScan.switch)
@@ -175,8 +178,8 @@ final class PushJoinKeysIntoScan(@annotation.unused session: SparkSession)
     built.rows.map(n => Evidence("rows of the small side", n.toDouble, "rows", Origin.Measured))
       .toSeq ++ rows.toSeq.flatMap { known =>
       Seq(
-        Evidence("rows of the files", known.rows.toDouble, "rows", Origin.Exact),
-        Evidence("rows of row groups with a key", known.kept.toDouble, "rows", Origin.Exact)
+        Evidence("rows of the files", known.rows, "rows", known.origin),
+        Evidence("rows of row groups with a key", known.kept, "rows", known.origin)
       )
     }
 }
@@ -190,6 +193,11 @@ object PushJoinKeysIntoScan
     ) {
 
   override def hooks: Seq[Hook] = Seq(
+    Hook.EachPlan(
+      "Which joins a query shares with its subqueries can be seen only from the root of the plan.",
+      this,
+      SelingerConf.switches
+    )(Subqueries.markShared),
     Hook.StagePreparation(
       "The small side has been broadcast by then, and the scan of the large side has not begun."
     )(new PushJoinKeysIntoScan(_))
@@ -226,6 +234,7 @@ object PushJoinKeysIntoScan
   override def reasons: Seq[Reason] = Seq(
     FilterPushdownOff,
     Reason.MayRaise,
+    Reason.SharedSubplan,
     TooManyKeys,
     Reason.NoStatistics,
     KeysInAllRowGroups,
@@ -244,7 +253,7 @@ object PushJoinKeysIntoScan
   // Below it, less than 2 % of the rows could be skipped.
   private val worthSkipping = 0.98
 
-  // On the broadcast itself, which all joins and re-plans of a query share.
+  // On the stage, which is the same at each re-plan, and belongs to one plan only.
   private val rangesTag = TreeNodeTag[Map[Int, KeyRanges]]("selinger.keyRanges")
 
   /** @param place of the key among those of the join */
@@ -265,7 +274,8 @@ object PushJoinKeysIntoScan
     def filter: Option[(FileSourceScanExec, Expression)] =
       keys.toOption.map(ranges => target.at.scan -> filterOf(target.at.column, ranges))
 
-    def description: String = s"reads parts with keys in ${target.at.column.name} only"
+    def description: String =
+      s"reads only parts that may hold a key (column ${target.at.column.name})"
   }
 
   /** A join whose small side is there: rows of the other without a partner are dropped. */
@@ -280,11 +290,11 @@ object PushJoinKeysIntoScan
     val rows: Option[BigInt] = stage.computeStats().flatMap(_.rowCount)
 
     def keysAt(place: Int): KeyRanges = {
-      val seen = stage.broadcast.getTagValue(rangesTag).getOrElse(Map.empty)
+      val seen = stage.getTagValue(rangesTag).getOrElse(Map.empty)
       seen.getOrElse(
         place, {
           val ranges = KeyRanges.of(JoinTable.of(stage).values(buildKeys, place), mostRanges)
-          stage.broadcast.setTagValue(rangesTag, seen.updated(place, ranges))
+          stage.setTagValue(rangesTag, seen.updated(place, ranges))
           ranges
         }
       )
@@ -384,7 +394,8 @@ object PushJoinKeysIntoScan
   private def filtered(
       join: SparkPlan,
       filters: Seq[(FileSourceScanExec, Expression)]
-  ): SparkPlan = join.transformUp { case scan: FileSourceScanExec =>
+  ): SparkPlan = if (filters.isEmpty) join
+  else join.transformUp { case scan: FileSourceScanExec =>
     val own = filters.collect { case (of, filter) if of eq scan => filter }
     val missing = own.filterNot(scan.dataFilters.contains)
     if (missing.isEmpty) scan

@@ -152,9 +152,15 @@ object FooterStore {
       limits: FooterLimits
   ): Option[RowsWithKeys] = {
     val caches = cachesOf(limits)
-    val known =
-      listing.chosen.flatMap(file => Option(caches.footers.getIfPresent(FileVersion.of(file))))
-    Option.when(known.nonEmpty)(known.map(RowsWithKeys.of(_, column, keys)).reduce(_ + _))
+    val known = listing.chosen.flatMap { file =>
+      Option(caches.footers.getIfPresent(FileVersion.of(file))).map(file -> _)
+    }
+    known.map { case (_, footer) => RowsWithKeys.of(footer, column, keys) }
+      .reduceOption(_ + _)
+      .map { rows =>
+        if (known.size == listing.files) rows
+        else rows.extrapolated(listing.bytes / known.map(_._1.getLen.toDouble).sum)
+      }
   }
 
   private def relationOf(

@@ -23,9 +23,11 @@ class Layout:
     """
     How the rows of a table lie in its files.
 
-    `order` is ``""`` as generated, ``"day"`` by the day of facts, or ``"none"`` shuffled, the same
-    way each time. `files` is how many files large tables have, 0 for files of `file_rows` rows.
-    With `partitioned` each day of facts is a folder of its own.
+    `order`: ``""`` keeps the order of the generator, ``"day"`` sorts fact tables by their date
+    column, ``"random"`` puts rows in an order without meaning, the same one each time.
+    `files`: how many files a table of more than a million rows has; if 0, each file has `file_rows`
+    rows instead. `group_rows`: rows of a row group. `partitioned`: each day of a fact table is a
+    folder of its own.
     """
 
     order: str = ""
@@ -38,7 +40,7 @@ class Layout:
 LAYOUTS = {
     GENERATED: Layout(),
     "by-day": Layout("day"),
-    "unordered": Layout("none"),
+    "unordered": Layout("random"),
     "one-file": Layout(file_rows=ALL),
     "many-files": Layout(files=MANY),
     "one-group": Layout(file_rows=ALL, group_rows=ALL),
@@ -56,7 +58,7 @@ def rewrite_table(
     rows = parquet_rows(connection, source)
     target.mkdir(parents=True)
     day = next(filter(_DAY.fullmatch, columns), None)
-    order = {"day": day, "none": "hash(t)"}.get(layout.order)
+    order = {"day": day, "random": "hash(t)"}.get(layout.order)
     sorted_by = f" ORDER BY {order}" if order else ""
     options = f"FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {layout.group_rows}"
     if layout.partitioned and day:

@@ -188,8 +188,8 @@ object PushJoinKeysIntoScan
     extends RuleDescription(
       "pushJoinKeysIntoScan",
       RuleKind.Adaptive,
-      "Skips row groups and pages of Parquet and ORC files that hold no key of the small side of a " +
-        "join, once that side is known."
+      "Skips the parts of Parquet and ORC files that hold no key of the small side of a join, when " +
+        "that side has been read."
     ) {
 
   override def hooks: Seq[Hook] = Seq(
@@ -213,7 +213,7 @@ object PushJoinKeysIntoScan
 
   val TooManyKeys: Reason = Reason(
     "TOO_MANY_KEYS",
-    "The small side has too many rows to look at all of its keys between two stages.",
+    "The small side has more than 200,000 rows. Looking at all of its keys would delay the next stage.",
     "Nothing to do."
   )
 
@@ -226,7 +226,7 @@ object PushJoinKeysIntoScan
 
   val JoinKeysPushed: Reason = Reason(
     "JOIN_KEYS_PUSHED",
-    "The small side has been read, and the scan of the large side skips row groups and pages that " +
+    "The small side has been read, and the scan of the large side skips the parts of its files that " +
       "hold none of its keys.",
     "Nothing to do."
   )

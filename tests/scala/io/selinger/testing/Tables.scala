@@ -1,13 +1,12 @@
 package io.selinger.testing
 
-import java.nio.file.{Files, Path}
-import org.apache.spark.sql.classic.SparkSession
-
 /**
  * Generated Parquet tables, the same rows at every run. The values that go wrong are in all of them:
  * nulls, duplicates, NaN, -0.0, infinities, decimals at their limits, and no rows at all.
  */
-object Tables {
+object Tables extends ParquetTables(TableColumns.all)
+
+private object TableColumns {
 
   private val hash = "abs(hash(id))"
 
@@ -28,7 +27,7 @@ object Tables {
     "if(id % 13 = 4, null, id % 2 = 0) as flag"
   )
 
-  private val tables: Map[String, (Long, Seq[String])] = Map(
+  val all: Map[String, (Long, Seq[String])] = Map(
     "facts" -> (3000L, columns(120)),
     "dims" -> (150L, columns(140)),
     "dupes" -> (400L, columns(9)),
@@ -48,25 +47,4 @@ object Tables {
       )
     )
   )
-
-  val names: Seq[String] = tables.keys.toSeq.sorted
-
-  private lazy val folder: Path = {
-    val folder = Files.createTempDirectory("selinger-tables")
-    val session = SharedSession.stock
-    tables.foreach { case (name, (rows, columns)) =>
-      session
-        .range(0, rows, 1, 2)
-        .selectExpr(columns: _*)
-        .write
-        .parquet(folder.resolve(name).toString)
-    }
-    folder
-  }
-
-  /** Makes the tables known to a session, by their names. */
-  def register(session: SparkSession): Unit =
-    names.filterNot(session.catalog.tableExists).foreach { name =>
-      session.read.parquet(folder.resolve(name).toString).createOrReplaceTempView(name)
-    }
 }

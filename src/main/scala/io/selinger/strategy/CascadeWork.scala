@@ -2,11 +2,8 @@ package io.selinger.strategy
 
 import io.selinger.core.{Evidence, Origin, Quantity}
 import io.selinger.cost.Cluster
-import io.selinger.estimate.PlanEstimate
-import io.selinger.estimate.plans.LeafStatistics
+import io.selinger.estimate.plans.{LeafStatistics, TaskGroups}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
-import org.apache.spark.sql.internal.SQLConf
 
 /**
  * The rows that hash tables read: with a copy of each row for each grouping set, and when each set is
@@ -46,8 +43,13 @@ object CascadeWork {
 
   def of(sets: GroupingSetAggregate, cluster: Cluster): CascadeWork = {
     val input = LeafStatistics.estimator.estimate(sets.source)
-    val groups = sets.kept.map(groupsOf(_, sets.source, input, cluster))
-    val finest = groupsOf(AttributeSet(sets.keys), sets.source, input, cluster)
+    val tasks = input.map(TaskGroups.of(sets.source, _, cluster.slots))
+    def groupsOf(keys: Seq[Attribute]) = tasks
+      .flatMap(read => read.groupsBy(keys).map(read.inAllTasks))
+      // The more keys, the more groups.
+      .getOrElse(Quantity(keys.size.toDouble, Origin.Default))
+    val groups = sets.kept.map(kept => groupsOf(kept.toSeq))
+    val finest = groupsOf(sets.keys)
     val sources = sets.kept.indices.map { set =>
       val finer = sets.kept.indices.filter(isFiner(sets, _, set))
       // By keys where the numbers are equal: a set with fewer is never worse.
@@ -72,32 +74,5 @@ object CascadeWork {
   private def isFiner(sets: GroupingSetAggregate, other: Int, set: Int): Boolean = {
     val (fine, coarse) = (sets.kept(other), sets.kept(set))
     coarse.subsetOf(fine) && (other < set || !fine.subsetOf(coarse)) && other != set
-  }
-
-  /** What all tasks have together: each may have every group, and has no more groups than rows. */
-  private def groupsOf(
-      keys: AttributeSet,
-      source: LogicalPlan,
-      input: Option[PlanEstimate],
-      cluster: Cluster
-  ): Quantity = {
-    val columns: Seq[Attribute] = keys.toSeq
-    val found = for {
-      rows <- input
-      groups <- LeafStatistics.estimator.estimate(Aggregate(columns, columns, source))
-    } yield {
-      val tasks = tasksOf(rows, source, cluster)
-      val (count, perTask) = (groups.rows.value, rows.rows.value / tasks)
-      // Rows fall on groups like balls into bins.
-      val inTask = if (count > 0.0) count * -math.expm1(-perTask / count) else 0.0
-      Quantity(math.min(rows.rows.value, inTask * tasks), groups.rows.origin)
-    }
-    // Unknown: the more keys, the more groups.
-    found.getOrElse(Quantity(columns.size.toDouble, Origin.Default))
-  }
-
-  private def tasksOf(rows: PlanEstimate, source: LogicalPlan, cluster: Cluster): Double = {
-    val bytes = rows.rows.value * rows.rowBytes(source.output)
-    math.max(cluster.slots.toDouble, bytes / SQLConf.get.filesMaxPartitionBytes.toDouble)
   }
 }

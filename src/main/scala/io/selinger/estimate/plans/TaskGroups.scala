@@ -1,0 +1,41 @@
+package io.selinger.estimate.plans
+
+import io.selinger.core.Quantity
+import io.selinger.estimate.PlanEstimate
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * How many groups the tasks meet that read the rows of a plan.
+ *
+ * @param rows of the plan
+ * @param tasks that read them
+ */
+final case class TaskGroups(source: LogicalPlan, rows: Quantity, tasks: Double) {
+
+  /** Groups of a key in the whole plan; none if unknown. */
+  def groupsBy(keys: Seq[Attribute]): Option[Quantity] =
+    LeafStatistics.estimator.estimate(Aggregate(keys, keys, source)).map(_.rows)
+
+  /** Groups that one task meets: rows fall on groups like balls into bins (Cardenas 1975). */
+  def inOneTask(groups: Double): Double =
+    if (groups > 0.0) groups * -math.expm1(-rows.value / tasks / groups) else 0.0
+
+  /** What all tasks have together: each may have every group, and has no more groups than rows. */
+  def inAllTasks(groups: Quantity): Quantity =
+    Quantity(math.min(rows.value, inOneTask(groups.value) * tasks), groups.origin)
+}
+
+object TaskGroups {
+
+  /**
+   * @param input what is known about the rows of `source`
+   * @param slots tasks that run at a time
+   */
+  def of(source: LogicalPlan, input: PlanEstimate, slots: Int): TaskGroups = {
+    val bytes = input.rows.value * input.rowBytes(source.output)
+    val tasks = math.max(slots.toDouble, bytes / SQLConf.get.filesMaxPartitionBytes.toDouble)
+    TaskGroups(source, input.rows, tasks)
+  }
+}

@@ -3,6 +3,7 @@ package io.selinger.stats
 import io.selinger.core.Origin
 import org.scalatest.funsuite.AnyFunSuite
 import scala.collection.immutable.ArraySeq
+import scala.util.Random
 
 /** Ranges of keys, and what footers say about the rows that may hold one. */
 class KeyRangesSuite extends AnyFunSuite {
@@ -17,6 +18,21 @@ class KeyRangesSuite extends AnyFunSuite {
     assert(ranges(2, 1, 2, 10, 50, 51) == Seq((1, 10), (50, 51)))
     assert(ranges(3, 51, 50, 10, 2, 1) == Seq((1, 2), (10, 10), (50, 51)))
     assert(ranges(1, 1, 50) == Seq((1, 50)))
+  }
+
+  test("of many gaps the widest are found, wherever they come") {
+    val random = new Random(5)
+    for (_ <- 1 to 50) {
+      val keys = Seq.fill(200)(random.nextInt(100000).toLong)
+      val sorted = keys.distinct.sorted
+      val widest =
+        sorted.zip(sorted.tail).map { case (low, high) => high - low }.sorted.takeRight(4)
+      val found = ranges(5, keys: _*)
+      assert(found.size == 5 && keys.forall(key =>
+        found.exists { case (a, b) => a <= key && key <= b }
+      ))
+      assert(found.zip(found.tail).map { case (low, high) => high._1 - low._2 }.sorted == widest)
+    }
   }
 
   test("the smallest and the largest number are keys as any other") {

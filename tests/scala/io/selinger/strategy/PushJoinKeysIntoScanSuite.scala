@@ -390,6 +390,20 @@ class PushJoinKeysIntoScanSuite extends AnyFunSuite with SharedSession {
     )
   }
 
+  test("fires for more keys where the large side is many times as large") {
+    withFolder { folder =>
+      val path = folder.resolve("ordered_facts").toString
+      spark.range(0, 6000000, 1, 2).write.option("parquet.block.size", 1 << 20).parquet(path)
+      spark.read.parquet(path).createOrReplaceTempView("ordered")
+      val df = spark.sql(
+        "SELECT count(*) FROM ordered f JOIN range(250000) d ON f.id = d.id"
+      )
+      assert(df.collect().map(_.getLong(0)).toSeq == Seq(250000L))
+      assert(decisions(df).map(_.reason) == Seq(rule.JoinKeysPushed))
+      assert(read(df) < 3000000)
+    }
+  }
+
   test("does not fire where no footer has been read (NO_STATISTICS)") {
     FooterStore.clear()
     withConf("spark.selinger.readFooterStatistics.enabled" -> "false") {

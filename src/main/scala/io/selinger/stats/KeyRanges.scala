@@ -1,6 +1,7 @@
 package io.selinger.stats
 
 import io.selinger.core.Origin
+import scala.collection.mutable
 
 /**
  * A few ranges of whole numbers that hold all of a set of keys, apart from each other and in rising
@@ -27,6 +28,9 @@ final case class KeyRange(low: Long, high: Long)
 
 object KeyRanges {
 
+  /** Of every whole number. */
+  val all: KeyRanges = KeyRanges(Seq(KeyRange(Long.MinValue, Long.MaxValue)))
+
   /**
    * Cuts the keys at their widest gaps: what lies between two ranges is what can be skipped.
    *
@@ -39,11 +43,14 @@ object KeyRanges {
       val sorted = keys.sorted
       // Keys may be the smallest and the largest number there is.
       def gap(i: Int) = sorted(i).toDouble - sorted(i - 1).toDouble
-      val cuts = (1 until sorted.length)
-        .filter(i => gap(i) > 1.0)
-        .sortBy(i => -gap(i))
-        .take(most - 1)
-        .sorted
+      val widest = mutable.PriorityQueue.empty[Int](Ordering.by(i => -gap(i)))
+      for (i <- 1 until sorted.length if gap(i) > 1.0)
+        if (widest.size < most - 1) widest += i
+        else if (widest.headOption.exists(gap(_) < gap(i))) {
+          val _ = widest.dequeue()
+          widest += i
+        }
+      val cuts = widest.toSeq.sorted
       val starts = 0 +: cuts
       val ends = cuts :+ sorted.length
       KeyRanges(starts.zip(ends).map { case (from, until) =>

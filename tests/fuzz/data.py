@@ -235,18 +235,29 @@ def _table(rng: Random, name: str, pool: Sequence[_Domain], rows: int) -> Table:
             kind = rng.choice([BIGINT, decimal(10, 2), SMALLINT])
         columns.append(Column(domain.column.name, kind, domain.column.tame))
         lists.append(_fill(rng, domain, rows))
+    filled = [
+        tuple(_typed(c.type, v) for c, v in zip(columns, row, strict=True))
+        for row in zip(*lists, strict=True)
+    ]
+    if rng.random() < 0.35:
+        _sort(rng, columns, filled)
     return Table(
         name,
         columns,
-        [
-            tuple(_typed(c.type, v) for c, v in zip(columns, row, strict=True))
-            for row in zip(*lists, strict=True)
-        ],
+        filled,
         files=rng.choice([1, 1, 1, 2, 3]),
         group_rows=rng.choice([7, 50, 1000]),
         dictionary=rng.random() < 0.7,
         integers=rng.random() < 0.5,
     )
+
+
+def _sort(rng: Random, columns: Sequence[Column], rows: list[tuple[Value, ...]]) -> None:
+    """Sort rows by a key, as facts arrive day by day: files then hold different parts of it."""
+    keys = [i for i, c in enumerate(columns) if c.type in (INT, BIGINT, SMALLINT, DATE)]
+    by = rng.choice(keys)
+    known: Any = [row for row in rows if row[by] is not None]
+    rows[:] = [row for row in rows if row[by] is None] + sorted(known, key=lambda row: row[by])
 
 
 def _typed(kind: SqlType, value: Value) -> Value:

@@ -1,7 +1,7 @@
 package io.selinger
 
 import io.selinger.conf.SelingerConf
-import io.selinger.exec.GroupingSetCascadeExec
+import io.selinger.exec.{GroupingSetCascadeExec, RankFilterExec}
 import io.selinger.exec.aggregates.HeapHashAggregateExec
 import io.selinger.rule.ShareEstimates
 import io.selinger.strategy.SelectJoinOperator
@@ -41,7 +41,8 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
       SelingerConf.ORDER_MIN_GAIN.key -> "0",
       SelingerConf.MERGE_MIN_GAIN.key -> "0",
       SelingerConf.EAGER_MIN_GAIN.key -> "0",
-      SelingerConf.CASCADE_MIN_GAIN.key -> "0"
+      SelingerConf.CASCADE_MIN_GAIN.key -> "0",
+      SelingerConf.RANK_FILTER_MIN_GAIN.key -> "0"
     ),
     // Spark decides, with our sizes.
     "shared" -> Seq(
@@ -59,6 +60,7 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
     val df = spark.sql(text)
     def joins = Try(Plans.joins(df) ++ Plans.physical(df).collect {
       case cascade: GroupingSetCascadeExec => cascade.nodeName
+      case ranks: RankFilterExec => ranks.nodeName
       case hashed: HeapHashAggregateExec => hashed.nodeName
     }).getOrElse(Nil)
     val planned = joins

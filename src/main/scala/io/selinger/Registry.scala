@@ -12,6 +12,7 @@ import io.selinger.strategy.{
   AwaitBuildSide,
   CascadeGroupingSets,
   ComputeDecimalsInLongs,
+  FilterRanksBeforeSort,
   PushJoinKeysIntoScan,
   SelectAggregateOperator,
   SelectJoinOperator
@@ -52,6 +53,7 @@ object Registry {
       ComputeDecimalsInLongs,
       // Aggregations that the two before have planned ask it themselves.
       SelectAggregateOperator,
+      FilterRanksBeforeSort,
       // Its sizes are those of the order found.
       ShareEstimates
     )

@@ -356,6 +356,20 @@ object SelingerConf {
     "share"
   )
 
+  val RANK_FILTER_MIN_GAIN: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("aggregate.rankFilterMinGain"),
+      0.5,
+      "Share of the rows that a filter by rank must leave out to be placed below the sort of a window " +
+        "of which only the first rows are asked for. 0: always, even if nothing is known about the data."
+    )(
+      value => value >= 0.0 && value < 1.0,
+      "must be at least 0 and less than 1"
+    ),
+    "aggregates",
+    "share"
+  )
+
   val CASCADE_MAX_SETS: Setting[Long] = Setting(
     ConfEntry.count(
       key("aggregate.cascadeMaxSets"),
@@ -495,6 +509,7 @@ object SelingerConf {
     EAGER_MIN_ROWS,
     CASCADE_MIN_GAIN,
     CASCADE_MAX_SETS,
+    RANK_FILTER_MIN_GAIN,
     MAX_HASHED_GROUPS,
     PARTIAL_STOP_RATIO,
     CBO_WEIGHT,

@@ -29,6 +29,8 @@ private[explain] object Verdict {
     ),
     "selectAggregateOperator" ->
       ("aggregation hashed instead of sorted", "aggregations hashed instead of sorted"),
+    "filterRanksBeforeSort" ->
+      ("window sorts fewer rows", "windows sort fewer rows"),
     "computeDecimalsInLongs" ->
       ("operator computes decimals as integers", "operators compute decimals as integers")
   )

@@ -1,5 +1,6 @@
 package io.selinger.exec.aggregates
 
+import io.selinger.exec.TaskMemory
 import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode}
 import org.apache.spark.sql.catalyst.InternalRow

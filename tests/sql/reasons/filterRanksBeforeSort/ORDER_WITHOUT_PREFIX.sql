@@ -1,0 +1,1 @@
+SELECT * FROM (SELECT k, point, rank() OVER (PARTITION BY k ORDER BY point) AS place FROM nested) WHERE place <= 1

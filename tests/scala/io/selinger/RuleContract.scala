@@ -178,13 +178,14 @@ abstract class RuleContract(
       }
     }
     lawOfSwitches(rule)
-    lawOfReasons(rule)
     lawOfExample(rule)
   }
 
-  private def lawsOfHook(rule: RuleDescription, hook: Hook, name: String): Unit = {
+  private def lawsOfHook(rule: RuleDescription, hook: Hook, name: String): Unit =
 
-    test(s"$name: off and advise return the very same plan, on does not") {
+    test(
+      s"$name: off and advise return the very same plan, on does not; a second run changes nothing"
+    ) {
       withSession(new SelingerExtension(registry)) { session =>
         val call = HookCall.of(hook, session).get
         val ran = forPlans(rule, session) { plan =>
@@ -192,21 +193,14 @@ abstract class RuleContract(
             withConf(session, settings)(assert(!call.changes(plan) && !call.runs(plan), settings))
           }
           withConf(session, advised(rule))(assert(!call.changes(plan), "mode advise"))
-          withConf(session, on(rule))(call.runs(plan))
+          withConf(session, on(rule)) {
+            assert(call.isSettled(plan), "a second run")
+            call.runs(plan)
+          }
         }
         assert(ran.contains(true), "it is never at work")
       }
     }
-
-    test(s"$name: a second run changes nothing") {
-      withSession(new SelingerExtension(registry)) { session =>
-        val call = HookCall.of(hook, session).get
-        forPlans(rule, session) { plan =>
-          withConf(session, on(rule))(assert(call.isSettled(plan)))
-        }
-      }
-    }
-  }
 
   /** A second run, of what Spark does not call. */
   private def lawOfAnswers(rule: RuleDescription, name: String): Unit =
@@ -223,37 +217,17 @@ abstract class RuleContract(
     }
 
   private def lawOfSwitches(rule: RuleDescription): Unit =
-    test(s"${rule.id}: off, it is not called and decides nothing; on, it acts") {
-      withSession(new SelingerExtension(registry)) { session =>
-        def calls = RuleActivity.of(rule).calls
-        val acted = forQueries(rule, session) { text =>
-          off(rule).foreach { settings =>
-            withConf(session, settings) {
-              val before = calls
-              assert(decisionsOf(rule, session, text).isEmpty && calls == before, settings)
-            }
-          }
-          withConf(session, on(rule)) {
-            val before = calls
-            val outcomes = decisionsOf(rule, session, text).map(_.outcome)
-            calls > before &&
-            outcomes.exists(Set[Outcome](Outcome.Changed, Outcome.Informed).contains)
-          }
-        }
-        assert(acted.contains(true))
-      }
-    }
-
-  private def lawOfReasons(rule: RuleDescription): Unit =
-    test(s"${rule.id}: each of its reasons is given by some query") {
+    test(
+      s"${rule.id}: off, it is not called and decides nothing; on, it acts, and gives each reason"
+    ) {
       val queries = reasonQueries(rule)
       val (cases, inSql) = rule.reasons.partition(reason => special.contains((rule, reason)))
       assert(queries.keySet == inSql.map(_.code).toSet, s"queries of ${rule.id} and its reasons")
       withSession(new SelingerExtension(registry)) { session =>
-        val wrong = inSql.flatMap { reason =>
-          val made = prepared(session)(
-            withFolder(queries(reason.code).decisions(session, _, decidesWhileRunning(rule)))
-          )
+        val (_, acts) = offAndOn(rule, new ReasonQuery(rule.example), session)
+        val ran = inSql.map(reason => reason -> offAndOn(rule, queries(reason.code), session))
+        assert(acts || ran.exists { case (_, (_, acts)) => acts })
+        val wrong = ran.flatMap { case (reason, (made, _)) =>
           unlisted(made) ++ notGiven(rule, reason, made)
         }
         assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
@@ -265,6 +239,30 @@ abstract class RuleContract(
         }
       }
     }
+
+  /** What was decided about a query with the rule on, and whether the rule did anything. */
+  private def offAndOn(
+      rule: RuleDescription,
+      query: ReasonQuery,
+      session: SparkSession
+  ): (Seq[Decision], Boolean) = prepared(session)(withFolder { folder =>
+    def calls = RuleActivity.of(rule).calls
+    val text = query.prepare(session, folder)
+    if (!query.isStream) {
+      off(rule).foreach { settings =>
+        withConf(session, settings) {
+          val before = calls
+          assert(decisionsOf(rule, session, text).isEmpty && calls == before, settings)
+        }
+      }
+    }
+    val before = calls
+    val made = withConf(session, on(rule))(
+      query.decisions(session, text, folder, decidesWhileRunning(rule))
+    )
+    val outcomes = made.filter(_.rule == rule.id).map(_.outcome)
+    (made, calls > before && outcomes.exists(Set(Outcome.Changed, Outcome.Informed)))
+  })
 
   private def lawOfExample(rule: RuleDescription): Unit =
     test(s"${rule.id}: its example gives the same answer on and off, and asks the rule") {

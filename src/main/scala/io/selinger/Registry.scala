@@ -15,7 +15,8 @@ import io.selinger.strategy.{
   FilterRanksBeforeSort,
   PushJoinKeysIntoScan,
   SelectAggregateOperator,
-  SelectJoinOperator
+  SelectJoinOperator,
+  StopPartialAggregation
 }
 
 /**
@@ -53,6 +54,7 @@ object Registry {
       ComputeDecimalsInLongs,
       // Aggregations that the two before have planned ask it themselves.
       SelectAggregateOperator,
+      StopPartialAggregation,
       FilterRanksBeforeSort,
       // Its sizes are those of the order found.
       ShareEstimates

@@ -197,7 +197,7 @@ class CascadeGroupingSetsSuite extends AnyFunSuite with SharedSession {
     Seq("first(k)", "stddev(k)", "max_by(k, id)", "collect_list(k)", "min(d)").foreach { function =>
       withConf(always) {
         val df = spark.sql(s"SELECT s, flag, $function FROM facts GROUP BY ROLLUP (s, flag)")
-        assert(decisionOf(df).reason == rule.NotMergeable)
+        assert(decisionOf(df).reason == Reason.NotMergeable)
       }
     }
   }
@@ -207,7 +207,7 @@ class CascadeGroupingSetsSuite extends AnyFunSuite with SharedSession {
     Seq("sum(big)", "try_sum(big)", "sum(amount)", "avg(amount)").foreach(sum =>
       assertDeclines(
         s"SELECT s, flag, $sum FROM facts GROUP BY ROLLUP (s, flag)",
-        rule.SumMayOverflow,
+        Reason.SumMayOverflow,
         ansi
       )
     )

@@ -51,10 +51,16 @@ final class ReasonQuery(text: String) {
   /**
    * What was decided about the query in a session, when it was planned or when it ran as a stream.
    *
+   * @param prepared the query as `prepare` returned it
    * @param runs whether it also runs as a query
    */
-  def decisions(session: SparkSession, folder: Path, runs: Boolean): Seq[Decision] = {
-    val df = session.sql(prepare(session, folder))
+  def decisions(
+      session: SparkSession,
+      prepared: String,
+      folder: Path,
+      runs: Boolean
+  ): Seq[Decision] = {
+    val df = session.sql(prepared)
     if (!isStream) Plans.decisions(df, runs)
     else {
       val query = df.writeStream

@@ -393,6 +393,31 @@ object SelingerConf {
     "count"
   )
 
+  val MEASURED_PARTIAL_RATIO: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("aggregate.measuredPartialRatio"),
+      0.7,
+      "Groups expected for each row of a task, from which on the task measures whether grouping rows " +
+        "before the shuffle makes them fewer, and stops if not. 0: always."
+    )(
+      value => value >= 0.0 && value <= 1.0,
+      "must be between 0 and 1"
+    ),
+    "aggregates",
+    "share"
+  )
+
+  val MEASURED_PARTIAL_MIN_ROWS: Setting[Long] = Setting(
+    ConfEntry.amount(
+      key("aggregate.measuredPartialMinRows"),
+      1000000L,
+      "Rows (estimated) that an aggregation must have for its tasks to measure that. With fewer, a task " +
+        "has read them all before it knows."
+    ),
+    "aggregates",
+    "count"
+  )
+
   val PARTIAL_STOP_RATIO: Setting[Double] = Setting(
     ConfEntry.number(
       key("aggregate.partialStopRatio"),
@@ -511,6 +536,8 @@ object SelingerConf {
     CASCADE_MAX_SETS,
     RANK_FILTER_MIN_GAIN,
     MAX_HASHED_GROUPS,
+    MEASURED_PARTIAL_RATIO,
+    MEASURED_PARTIAL_MIN_ROWS,
     PARTIAL_STOP_RATIO,
     CBO_WEIGHT,
     CLUSTER_CORES,

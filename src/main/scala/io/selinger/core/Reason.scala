@@ -222,6 +222,20 @@ object Reason {
     "Use expressions that return null instead (try_divide, try_cast), if that is acceptable."
   )
 
+  val NotMergeable: Reason = Reason(
+    "AGGREGATE_NOT_MERGEABLE",
+    "An aggregate here cannot be merged from partial results: they would have to come in a certain " +
+      "order, or it reads a grouping column. These can be merged: count, sum, avg, bit_and, bit_or, " +
+      "bit_xor, and min and max of types other than float and double.",
+    "Nothing to do."
+  )
+
+  val SumMayOverflow: Reason = Reason(
+    "SUM_MAY_OVERFLOW",
+    "A sum or average here can exceed its type, and whether it does depends on the order of its rows.",
+    "Sum values of a smaller type, such as int instead of bigint, if they fit."
+  )
+
   val PredicatesSampled: Reason = Reason(
     "PREDICATES_SAMPLED",
     "The filters were evaluated on a sample of the rows, read from several row groups.",

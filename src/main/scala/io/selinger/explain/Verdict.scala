@@ -29,6 +29,8 @@ private[explain] object Verdict {
     ),
     "selectAggregateOperator" ->
       ("aggregation hashed instead of sorted", "aggregations hashed instead of sorted"),
+    "stopPartialAggregation" ->
+      ("partial aggregation may stop", "partial aggregations may stop"),
     "filterRanksBeforeSort" ->
       ("window sorts fewer rows", "windows sort fewer rows"),
     "computeDecimalsInLongs" ->

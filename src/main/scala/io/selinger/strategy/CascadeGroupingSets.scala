@@ -31,7 +31,6 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.aggregate.{AggUtils, HashAggregateExec}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.selinger.FloatingKeys
-import org.apache.spark.sql.types._
 
 /**
  * Computes each grouping set of ROLLUP, CUBE and GROUPING SETS from a finer one, where Spark copies
@@ -109,7 +108,7 @@ final class CascadeGroupingSets(session: SparkSession)
     else if (work.gain < SelingerConf.CASCADE_MIN_GAIN.value) {
       decline(sets, SavesLittle, evidence, work.gain)
     } else {
-      val plan = steps.last.withNewChildren(Seq(cascade(sets, steps, work.sources)))
+      val plan = steps.last.withNewChildren(Seq(cascade(sets, steps, work)))
       val outcome = if (mode == Mode.On) Outcome.Changed else Outcome.Advised
       val undo = Remedy.above(work.gain).fold(Remedy(info.switch, Some("false"))) { gain =>
         Remedy(SelingerConf.CASCADE_MIN_GAIN.key, Some(gain))
@@ -142,21 +141,23 @@ final class CascadeGroupingSets(session: SparkSession)
       }
     }
 
-  private def cascade(sets: GroupingSetAggregate, steps: Steps, sources: Seq[Int]): SparkPlan = {
+  private def cascade(sets: GroupingSetAggregate, steps: Steps, work: CascadeWork): SparkPlan = {
     val functions = steps.last.aggregateExpressions.map(_.aggregateFunction).collect {
       case function: DeclarativeAggregate => function
     }
     GroupingSetCascadeExec(
       sets.grouping.map(_.toAttribute),
       sets.projections,
-      sources,
+      work.sources,
       steps.buffers,
       functions.flatMap(_.initialValues),
       BindReferences.bindReferences(
         functions.flatMap(_.mergeExpressions),
         functions.flatMap(_.aggBufferAttributes) ++ steps.buffers
       ),
-      steps.first
+      work.rows.fold[SparkPlan](steps.first)(rows =>
+        StopPartialAggregation.firstPhase(sets.aggregate, steps.first, rows, work.finest)
+      )
     )
   }
 
@@ -237,18 +238,6 @@ object CascadeGroupingSets
     "A DISTINCT aggregate needs all values of a group, and cannot be merged from partial results.",
     "Use approx_count_distinct without DISTINCT aggregates beside it, if that is acceptable."
   )
-  val NotMergeable: Reason = Reason(
-    "AGGREGATE_NOT_MERGEABLE",
-    "An aggregate here cannot be merged from partial results: they would have to come in a certain " +
-      "order, or it reads a grouping column. These can be merged: count, sum, avg, bit_and, bit_or, " +
-      "bit_xor, and min and max of types other than float and double.",
-    "Nothing to do."
-  )
-  val SumMayOverflow: Reason = Reason(
-    "SUM_MAY_OVERFLOW",
-    "A sum or average here can exceed its type, and whether it does depends on the order of its rows.",
-    "Sum values of a smaller type, such as int instead of bigint, if they fit."
-  )
   val ShuffleNeedsMemory: Reason = Reason(
     "SHUFFLE_NEEDS_MEMORY",
     "A shuffle of this many partitions sorts its rows in memory, which the hash tables of grouping " +
@@ -275,8 +264,8 @@ object CascadeGroupingSets
     TooManySets,
     KeysNotBinary,
     DistinctAggregate,
-    NotMergeable,
-    SumMayOverflow,
+    Reason.NotMergeable,
+    Reason.SumMayOverflow,
     ShuffleNeedsMemory,
     NoHashAggregate,
     Reason.NoStatistics,
@@ -295,10 +284,10 @@ object CascadeGroupingSets
       sets.hasPlainKeys && sets.keys.forall(key => UnsafeRowUtils.isBinaryStable(key.dataType))
     ),
     Precondition(DistinctAggregate)(!_.functions.exists(_.exists(_.isDistinct))),
-    Precondition(NotMergeable)(_.functions.exists(_.forall(isMergeable))),
-    Precondition(SumMayOverflow)(_.functions.exists(_.forall(sum =>
-      hasRoom(sum.aggregateFunction)
-    ))),
+    Precondition(Reason.NotMergeable)(_.functions.exists(_.forall(HashSteps.isMergeable))),
+    Precondition(Reason.SumMayOverflow)(sets =>
+      sets.functions.exists(_.forall(HashSteps.hasRoom(_, sets.source)))
+    ),
     Precondition(ShuffleNeedsMemory)(_ => shuffleNeedsNoMemory)
   )
 
@@ -309,64 +298,12 @@ object CascadeGroupingSets
   private def shuffleNeedsNoMemory: Boolean =
     mostFiles.forall(SQLConf.get.numShufflePartitions <= _)
 
-  private def isMergeable(aggregate: AggregateExpression): Boolean =
-    aggregate.deterministic && (aggregate.aggregateFunction match {
-      case _: Count | _: Sum | _: Average => true
-      // Of -0.0 and 0.0 the one that comes first stays.
-      case _: Min | _: Max => !isFractional(aggregate.aggregateFunction.dataType)
-      case _: BitAndAgg | _: BitOrAgg | _: BitXorAgg => true
-      case _ => false
-    })
-
-  private def isFractional(values: DataType): Boolean = values match {
-    case FloatType | DoubleType => true
-    case _ => false
-  }
-
-  /**
-   * Whether partial sums are exact whatever their order. Sums have ten digits, or a factor of 2³², more
-   * than their values, which no group has enough rows to exceed.
-   */
-  private def hasRoom(function: AggregateFunction): Boolean = function match {
-    case Sum(UnscaledValue(Of(value)), _) => value.precision + 10 <= Decimal.MAX_LONG_DIGITS
-    case Sum(value, context) =>
-      (value.dataType, function.dataType) match {
-        case (from: DecimalType, to: DecimalType) => to.precision >= from.precision + 10
-        case (ByteType | ShortType | IntegerType | FloatType | DoubleType, _) => true
-        // Without errors it wraps around, in any order to the same value.
-        case (LongType, _) => context.evalMode == EvalMode.LEGACY
-        case _ => false
-      }
-    case Average(Of(value), _) => value.precision + 10 <= DecimalType.MAX_PRECISION
-    case Average(value, _) => value.dataType.isInstanceOf[NumericType]
-    case _ => true
-  }
-
-  private object Of {
-    def unapply(value: Expression): Option[DecimalType] = value.dataType match {
-      case decimal: DecimalType => Some(decimal)
-      case _ => None
-    }
-  }
-
   /** @param buffers columns of partial results that `first` returns and `last` reads */
   private final case class Steps(
       first: HashAggregateExec,
       last: HashAggregateExec,
       buffers: Seq[Attribute]
   )
-
-  private object HashSteps {
-    def unapply(plan: SparkPlan): Option[(HashAggregateExec, HashAggregateExec)] = plan match {
-      case last: HashAggregateExec if last.aggregateExpressions.forall(_.mode == Final) =>
-        last.child match {
-          case first: HashAggregateExec if first.aggregateExpressions.forall(_.mode == Partial) =>
-            Some((first, last))
-          case _ => None
-        }
-      case _ => None
-    }
-  }
 
   private def buffersOf(functions: Seq[AggregateExpression]): Seq[Attribute] =
     functions.flatMap(_.aggregateFunction.inputAggBufferAttributes)

@@ -14,6 +14,7 @@ import io.selinger.core.{
   RuleDescription,
   RuleKind
 }
+import io.selinger.cost.Cluster
 import io.selinger.exec.PlanAggregatePerTask
 import io.selinger.exec.decimals.{ComputeInLongs, Formula, SumInInt128}
 import org.apache.spark.sql.catalyst.expressions._
@@ -214,9 +215,11 @@ final class SumDecimals(session: SparkSession)
         Nil
       } else {
         Decision.record(aggregate, decision(aggregate, outcome(mode), DecimalsInLongs))
-        SelectAggregateOperator.selected(
+        val inLongs = planned(aggregate.mapExpressions(withSums(_: Expression)))
+        StopPartialAggregation.selected(
           aggregate,
-          planned(aggregate.mapExpressions(withSums(_: Expression)))
+          SelectAggregateOperator.selected(aggregate, inLongs),
+          Cluster.of(session)
         )
       }
     case _ => Nil

@@ -4,6 +4,7 @@ import io.selinger.core.Quantity
 import io.selinger.estimate.PlanEstimate
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -23,8 +24,10 @@ final case class TaskGroups(source: LogicalPlan, rows: Quantity, tasks: Double) 
     if (groups > 0.0) groups * -math.expm1(-rows.value / tasks / groups) else 0.0
 
   /** What all tasks have together: each may have every group, and has no more groups than rows. */
-  def inAllTasks(groups: Quantity): Quantity =
-    Quantity(math.min(rows.value, inOneTask(groups.value) * tasks), groups.origin)
+  def inAllTasks(groups: Quantity): Quantity = {
+    val met = math.max(groups.value, inOneTask(groups.value) * tasks)
+    Quantity(math.min(rows.value, met), groups.origin)
+  }
 }
 
 object TaskGroups {
@@ -34,8 +37,14 @@ object TaskGroups {
    * @param slots tasks that run at a time
    */
   def of(source: LogicalPlan, input: PlanEstimate, slots: Int): TaskGroups = {
-    val bytes = input.rows.value * input.rowBytes(source.output)
-    val tasks = math.max(slots.toDouble, bytes / SQLConf.get.filesMaxPartitionBytes.toDouble)
-    TaskGroups(source, input.rows, tasks)
+    val inTransit = input.rows.value * input.rowBytes(source.output)
+    val files = source.collectLeaves().collect {
+      case LogicalRelation(relation: HadoopFsRelation, _, _, _, _) =>
+        relation.location.sizeInBytes.toDouble
+    }
+    // A file is read in parts of a limited size, and so is what a shuffle leaves.
+    val bytes = (inTransit +: files).max
+    val most = math.max(1.0, SQLConf.get.filesMaxPartitionBytes.toDouble)
+    TaskGroups(source, input.rows, math.max(slots.toDouble, bytes / most))
   }
 }

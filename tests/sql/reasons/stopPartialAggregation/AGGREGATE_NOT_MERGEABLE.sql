@@ -1,0 +1,2 @@
+-- set spark.selinger.aggregate.measuredPartialMinRows=0
+SELECT id, stddev(k) FROM facts GROUP BY id

@@ -1,0 +1,2 @@
+-- set spark.selinger.aggregate.measuredPartialMinRows=0
+SELECT id, count(*), sum(k) FROM facts GROUP BY id

@@ -13,6 +13,7 @@ import io.selinger.strategy.{
   CascadeGroupingSets,
   ComputeDecimalsInLongs,
   PushJoinKeysIntoScan,
+  ReduceJoinInput,
   SelectAggregateOperator,
   SelectJoinOperator
 }
@@ -47,6 +48,7 @@ object Registry {
       PushAggregateBelowJoin,
       SelectJoinOperator,
       AwaitBuildSide,
+      ReduceJoinInput,
       PushJoinKeysIntoScan,
       CascadeGroupingSets,
       ComputeDecimalsInLongs,

@@ -120,8 +120,10 @@ final class AwaitBuildSide(session: SparkSession)
         case None => Some(Verdict(Left(Reason.NoStatistics)))
         case Some(problem) =>
           val choice = problem.asExpected.choice(stock = None)
-          val evidence = problem.evidence(choice)
-          choice.best.flatMap(_.operator.broadcastSide) match {
+          val broadcast = choice.best.flatMap(_.operator.broadcastSide)
+          val reduced = if (broadcast.isEmpty) reduction(join) else None
+          val evidence = problem.evidence(choice) ++ reduced.toSeq.flatMap(_._2.evidence)
+          broadcast.orElse(reduced.map(_._1)) match {
             case Some(build) if problem.hasEqualities =>
               val (first, other) = if (build == BuildLeft) (left, right) else (right, left)
               val waiting = if (build == BuildLeft) join.right else join.left
@@ -143,6 +145,16 @@ final class AwaitBuildSide(session: SparkSession)
           }
       }
     }
+
+  /** The side to whose keys the other one would be reduced, and what that costs. */
+  private def reduction(join: Join): Option[(BuildSide, JoinReduction.Costs)] =
+    if (!SelingerConf.switches.enabled(ReduceJoinInput)) None
+    else
+      for {
+        reduction <- JoinReduction.of(join)
+        costs <- reduction.costs(Cluster.of(session), asExpected = true)
+        if ReduceJoinInput.pays(costs)
+      } yield (reduction.small, costs)
 
   /** Whether a side that several places ask for should be shuffled for all of them, and the numbers. */
   private def weigh(

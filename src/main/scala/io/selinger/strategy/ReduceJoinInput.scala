@@ -188,10 +188,7 @@ object ReduceJoinInput
   private object Reducible {
     def unapply(plan: LogicalPlan): Option[JoinReduction] = plan match {
       case join: Join if !SelectJoinOperator.isHinted(join) =>
-        JoinReduction.of(join).filter { reduction =>
-          JoinReduction.isFinished(reduction.source) &&
-          JoinReduction.hasNotBegun(reduction.largeSide)
-        }
+        JoinReduction.of(join).filter(reduction => JoinReduction.isFinished(reduction.source))
       case _ => None
     }
   }

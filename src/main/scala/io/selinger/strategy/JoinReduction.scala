@@ -92,8 +92,8 @@ private[strategy] final case class JoinReduction private (
     val work = new Work(cluster, asExpected)
     for {
       first <- reducers.headOption
-      before <- work.of(join)
-      after <- work.of(made)
+      before <- work.ofJoin(join, largeSide)
+      after <- work.ofJoin(made, if (small == BuildLeft) made.right else made.left)
       all <- LeafStatistics.estimator.estimate(largeSide)
       kept <- LeafStatistics.estimator.estimate(if (small == BuildLeft) made.right else made.left)
       problem <- work.problem(first)
@@ -198,22 +198,28 @@ private[strategy] object JoinReduction {
       if (asExpected) known.map(_.asExpected) else known
     }
 
-    def of(plan: LogicalPlan): Option[Double] = plan match {
+    private def of(plan: LogicalPlan): Option[Double] = plan match {
       case _: LogicalQueryStage => Some(0.0)
       case join: Join =>
-        for {
-          below <- ofAll(join.children)
-          known <- problem(join)
-          best <- known.choice(stock = None).best
-          rows <- LeafStatistics.estimator.estimate(join)
-        } yield below + best.seconds + known.cost.output(rows.rows.value, rows.rowBytes(join.output))
+        for (own <- ofOne(join); below <- ofAll(join.children)) yield own + below
       case other => ofAll(other.children)
     }
+
+    /** Of a join and of one of its sides. */
+    def ofJoin(join: Join, side: LogicalPlan): Option[Double] =
+      for (own <- ofOne(join); below <- of(side)) yield own + below
 
     private def ofAll(plans: Seq[LogicalPlan]): Option[Double] = {
       val all = plans.map(of)
       Option.when(all.forall(_.isDefined))(all.flatten.sum)
     }
+
+    private def ofOne(join: Join): Option[Double] =
+      for {
+        known <- problem(join)
+        best <- known.choice(stock = None).best
+        rows <- LeafStatistics.estimator.estimate(join)
+      } yield best.seconds + known.cost.output(rows.rows.value, rows.rowBytes(join.output))
   }
 
   /** Columns that the inner joins of a plan require to be equal. */

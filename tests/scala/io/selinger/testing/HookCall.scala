@@ -53,9 +53,9 @@ final class StockPlan(
   /** Logical plans of which one shuffle has finished, and nothing else has begun. */
   lazy val begun: Seq[LogicalPlan] = execution.toSeq.flatMap { known =>
     Plans.operators(known.executedPlan).distinct.collect { case stage: ShuffleQueryStageExec =>
-      stage.logicalLink.map { link =>
+      stage.logicalLink.collect { case LogicalQueryStage(shuffled, _) =>
         known.optimizedPlan.clone().transformDown {
-          case plan if plan == link => LogicalQueryStage(plan, stage)
+          case plan if plan == shuffled => LogicalQueryStage(plan, stage)
         }
       }
     }.flatten.filter(_.exists(_.isInstanceOf[LogicalQueryStage]))

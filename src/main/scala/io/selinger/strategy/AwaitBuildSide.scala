@@ -145,7 +145,7 @@ final class AwaitBuildSide(session: SparkSession)
       }.sum
       val unmet =
         if (
-          RaisedErrors.mayRaise(reduction.largeSide) || input.waiting.exists(_.keysMayRaise) ||
+          input.waiting.exists(_.keysMayRaise) ||
           SelectJoinOperator.errorsDependOnOperator(join)
         ) Some(Reason.MayRaise)
         else

@@ -44,12 +44,10 @@ private[strategy] final case class JoinReduction private (
     case Project(list, child) if child.exists(_.isInstanceOf[Join]) =>
       val origins = list.collect { case alias: Alias => alias.toAttribute -> alias.child }
       val below = keys.map { case (own, other) => (substituted(own, AttributeMap(origins)), other) }
-      if (below.forall(key => RaisedErrors.isSafe(key._1))) rebuilt(plan, Seq(reduced(child, below)))
-      else onTop(plan, keys)
-    case Filter(condition, child)
-        if RaisedErrors.isSafe(condition) && child.exists(_.isInstanceOf[Join]) =>
+      rebuilt(plan, Seq(reduced(child, below)))
+    case Filter(_, child) if child.exists(_.isInstanceOf[Join]) =>
       rebuilt(plan, Seq(reduced(child, keys)))
-    case Join(left, right, Inner, condition, _) if condition.forall(RaisedErrors.isSafe) =>
+    case Join(_, _, Inner, _, _) =>
       val equal = EqualColumns.in(plan)
       val sides = plan.children.map(side => side -> equal.in(side, keys))
       // Without equal columns on one side, that one stays as it is.
@@ -158,8 +156,11 @@ private[strategy] object JoinReduction {
       large = if (small == BuildLeft) join.right else join.left
       if !large.exists(isReducer)
       keys = equalities(join)
-      if keys.nonEmpty && keys.forall { case (l, r) => RaisedErrors.isSafe(l) && RaisedErrors.isSafe(r) }
-      if !RaisedErrors.computesUnsafeColumns(large)
+      if keys.nonEmpty && keys.forall { case (l, r) =>
+        RaisedErrors.isSafe(l) && RaisedErrors.isSafe(r)
+      }
+      // Some of it is computed for fewer rows then, and an empty broadcast leaves some unread.
+      if !RaisedErrors.mayRaise(large)
     } yield JoinReduction(join, small, if (small == BuildLeft) keys.map(_.swap) else keys)
 
   /** The side that keeps its rows, or decides which are kept: of the other, matches alone count. */

@@ -31,7 +31,7 @@ import org.apache.spark.sql.classic.SparkSession
  *   1. the keys of the small side may be broadcast           else KEYS_TOO_LARGE
  *   2. the reduced join, and what reduces it, take less time else REDUCTION_TOO_SMALL
  * It is awaitBuildSide that lets the large side wait for the small one. Joins with a hint, without
- * equalities, and with keys that can raise errors are passed over.
+ * equalities, and with a large side or keys that can raise errors are passed over.
  *
  * {{{
  *   SELECT * FROM returns r WHERE EXISTS (SELECT * FROM sales s WHERE s.ticket = r.ticket AND s.item <> r.item)
@@ -50,9 +50,10 @@ import org.apache.spark.sql.classic.SparkSession
  * of the small side has its key, and such a row is in no pair that the condition is asked about. So
  * the rest of the condition sees the same pairs, and nulls, duplicates, NaN and collations are Spark's
  * as ever. What the small side returns has been shuffled by then: it is read again, not computed again.
- * Where that is empty, adaptive execution has dropped the join before. The large side is read as a
- * whole as before; but columns computed just below the join are then computed for fewer rows, so these
- * must be unable to raise errors.
+ * Semi and anti joins above that shuffle only drop rows, so it has all keys that they let pass. Below an
+ * inner join of the large side, each input is reduced that has a column which the join requires to be
+ * equal to a key. Some expressions of the large side are then computed for fewer rows, so it must be
+ * unable to raise errors.
  * Not done: inner joins, whose small side can be broadcast; full outer joins; sessions without
  * adaptive execution, in which nobody knows how small a side is.
  * Cost: planning O(joins) for each re-plan. May lose when most rows of the large side have a key of the
@@ -166,6 +167,11 @@ object ReduceJoinInput
   )
 
   override def hooks: Seq[Hook] = Seq(
+    Hook.EachPlan(
+      "What goes wrong while a query runs is told at the root of the plan, which must be prepared for it.",
+      this,
+      SelingerConf.switches
+    )(Decision.expectAt(_)),
     Hook.RuntimeOptimizer(
       "The rows of the small side have been measured by then, and Spark plans the rest of the query anew."
     )(new ReduceJoinInput(_))

@@ -14,6 +14,7 @@ import io.selinger.strategy.{
   ComputeDecimalsInLongs,
   FilterRanksBeforeSort,
   PushJoinKeysIntoScan,
+  ReduceJoinInput,
   SelectAggregateOperator,
   SelectJoinOperator,
   StopPartialAggregation
@@ -49,6 +50,7 @@ object Registry {
       PushAggregateBelowJoin,
       SelectJoinOperator,
       AwaitBuildSide,
+      ReduceJoinInput,
       PushJoinKeysIntoScan,
       CascadeGroupingSets,
       ComputeDecimalsInLongs,

@@ -14,17 +14,29 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{
   ColumnarToRowExec,
   InputAdapter,
+  QueryExecution,
   SparkPlan,
   WholeStageCodegenExec
 }
-import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
+import org.apache.spark.sql.execution.adaptive.{
+  AdaptiveSparkPlanExec,
+  LogicalQueryStage,
+  QueryStageExec,
+  ShuffleQueryStageExec
+}
 import scala.util.Try
 
 /**
  * A query as stock Spark has planned it. Each use gets copies, which carry nothing of what another rule
  * has done.
  */
-final class StockPlan(optimizedOnce: LogicalPlan, preparedOnce: SparkPlan, run: => SparkPlan) {
+final class StockPlan(
+    optimizedOnce: LogicalPlan,
+    preparedOnce: SparkPlan,
+    run: => QueryExecution
+) {
+
+  private lazy val execution: Option[QueryExecution] = Try(run).toOption
 
   def optimized: LogicalPlan = optimizedOnce.clone()
 
@@ -35,7 +47,19 @@ final class StockPlan(optimizedOnce: LogicalPlan, preparedOnce: SparkPlan, run: 
    * The plans of all stages as they were before code was generated for them, with the stages that they
    * read, which have finished. None where the query fails.
    */
-  lazy val stages: Seq[SparkPlan] = Try(run).toOption.toSeq.flatMap(StockPlan.stagesOf)
+  lazy val stages: Seq[SparkPlan] =
+    execution.toSeq.flatMap(known => StockPlan.stagesOf(known.executedPlan))
+
+  /** Logical plans of which one shuffle has finished, and nothing else has begun. */
+  lazy val begun: Seq[LogicalPlan] = execution.toSeq.flatMap { known =>
+    Plans.operators(known.executedPlan).distinct.collect { case stage: ShuffleQueryStageExec =>
+      stage.logicalLink.collect { case LogicalQueryStage(shuffled, _) =>
+        known.optimizedPlan.clone().transformDown {
+          case plan if plan == shuffled => LogicalQueryStage(plan, stage)
+        }
+      }
+    }.flatten.filter(_.exists(_.isInstanceOf[LogicalQueryStage]))
+  }
 }
 
 object StockPlan {
@@ -50,7 +74,7 @@ object StockPlan {
       new StockPlan(execution.optimizedPlan, prepared, ran(session, text))
     }
 
-  private def ran(session: SparkSession, text: String): SparkPlan = {
+  private def ran(session: SparkSession, text: String): QueryExecution = {
     // Rules that act while a query runs use what others have read when it was planned.
     SharedSession.withConf(session, Seq(SelingerConf.MODE.key -> "on")) {
       Plans.execution(session.sql(text)).executedPlan
@@ -58,7 +82,7 @@ object StockPlan {
     SharedSession.withConf(session, Seq(SelingerConf.MODE.key -> "off")) {
       val df = session.sql(text)
       df.collect()
-      Plans.execution(df).executedPlan
+      Plans.execution(df)
     }
   }
 
@@ -99,7 +123,7 @@ object HookCall {
     case known: Hook.OptimizerBatch => Some(new OfRule(known.create(session)))
     case known: Hook.PreCbo => Some(new OfRule(known.create(session)))
     case known: Hook.LateBatch => Some(new OfRule(known.create(session)))
-    case known: Hook.RuntimeOptimizer => Some(new OfRule(known.create(session)))
+    case known: Hook.RuntimeOptimizer => Some(new OfReplan(known.create(session)))
     case known: Hook.StagePreparation => Some(new OfPhysicalRule(known.create(session)))
     case known: Hook.StageOptimization => Some(new OfPhysicalRule(known.create(session)))
     case known: Hook.BeforeColumnar => Some(new OfPhysicalRule(known.create(session)))
@@ -121,6 +145,17 @@ object HookCall {
       val once = rule(query.optimized)
       val before = statistics(once)
       rule(once).fastEquals(once) && statistics(once) == before
+    }
+  }
+
+  private final class OfReplan(rule: GuardedRule) extends HookCall {
+
+    override def changes(query: StockPlan): Boolean =
+      query.begun.exists(plan => rule(plan) ne plan)
+
+    override def isSettled(query: StockPlan): Boolean = query.begun.forall { plan =>
+      val once = rule(plan)
+      rule(once).fastEquals(once)
     }
   }
 

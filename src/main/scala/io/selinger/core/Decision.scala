@@ -123,6 +123,10 @@ object Decision {
     }
   }
 
+  /** Records what went wrong at a node: where decisions are expected while a query runs, as one of these. */
+  def recordFailure(node: TreeNode[_], decision: Decision): Unit =
+    if (node.getTagValue(lateTag).isDefined) recordLate(node, decision) else record(node, decision)
+
   private def isReplacedBy(decision: Decision)(other: Decision): Boolean =
     other.rule == decision.rule && other.key == decision.key
 }

@@ -48,7 +48,8 @@ object Guard {
         wrong.foreach { what =>
           if (switches.failOnError) {
             throw new IllegalStateException(s"${rule.id} returned an invalid plan: $what")
-          } else failed(rule, node, Reason.InvalidResult, what, None)(Decision.record(node, _))
+          } else
+            failed(rule, node, Reason.InvalidResult, what, None)(Decision.recordFailure(node, _))
         }
         if (acts) result else unchanged
       }
@@ -56,7 +57,7 @@ object Guard {
       case error @ (NonFatal(_) | _: LinkageError | _: StackOverflowError)
           if !failOnError(switches) =>
         failed(rule, node, Reason.RuleFailed, error.toString, Some(error)) {
-          Decision.record(node, _)
+          Decision.recordFailure(node, _)
         }
         unchanged
     }

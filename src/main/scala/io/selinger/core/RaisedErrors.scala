@@ -2,6 +2,7 @@ package io.selinger.core
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, QueryStageExec}
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
@@ -28,7 +29,7 @@ object RaisedErrors {
         _: DateAdd | _: DateSub | _: DateDiff | _: Year | _: Quarter | _: Month | _: DayOfMonth |
         _: StartsWith | _: EndsWith | _: Contains | _: Substring | _: Lower | _: Upper |
         _: StringTrim | _: Length | _: Concat | _: CreateNamedStruct | _: GetStructField |
-        _: Alias | _: KnownNotNull | _: KnownFloatingPointNormalized =>
+        _: Alias | _: KnownNotNull | _: KnownFloatingPointNormalized | _: NormalizeNaNAndZero =>
       expression.children.forall(isSafe)
     // A pattern that ends in an escape raises an error.
     case Like(value, Literal(pattern, _), escape) =>

@@ -23,6 +23,10 @@ private[explain] object Verdict {
     "mergeSubplansByCost" ->
       ("group of aggregations computed in one pass", "groups of aggregations computed in one pass"),
     "awaitBuildSide" -> ("join waits for its small side", "joins wait for their small sides"),
+    "reduceJoinInput" -> (
+      "join reads only rows that have a key of its small side",
+      "joins read only rows that have a key of their small sides"
+    ),
     "pushJoinKeysIntoScan" -> (
       "scan skips what holds no key of a join",
       "scans skip what holds no key of a join"

@@ -22,11 +22,12 @@ import io.selinger.exec.{BuildSideFirstExec, OneRoundStage, WaitForBuildSideExec
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
+import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.{LeafExecNode, SortExec, SparkPlan}
+import org.apache.spark.sql.execution.{LeafExecNode, ProjectExec, SortExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{
   AdaptiveSparkPlanExec,
   BroadcastQueryStageExec,
@@ -93,19 +94,72 @@ final class AwaitBuildSide(session: SparkSession)
     if (!SelingerConf.switches.enabled(SelectJoinOperator)) plan
     else {
       val shared = new Shared(plan)
-      plan.transformUp { case Shuffled(joined, join, left, right) =>
-        firstOf(join, left, right, shared) match {
-          case Some(Verdict(Right(first), evidence)) =>
-            val outcome = if (mode == Mode.On) Outcome.Changed else Outcome.Advised
-            record(join, outcome, Reason.BuildSideAwaited, Some(first), evidence)
+      plan.transformUp { case joined: ShuffledJoin =>
+        val broadcast = joined match {
+          case Shuffled(join, left, right) =>
+            firstOf(join, left, right, shared).map(verdict => (join, verdict))
+          case _ => None
+        }
+        broadcast match {
+          case Some((join, Verdict(Right(first), evidence))) =>
+            acting(join, mode, first, evidence)
             if (first == BuildLeft) {
               joined.withNewChildren(Seq(awaited(joined.left), awaiting(joined.right)))
             } else joined.withNewChildren(Seq(awaiting(joined.left), awaited(joined.right)))
-          case Some(Verdict(Left(reason), evidence)) =>
-            record(join, Outcome.Declined, reason, None, evidence)
-            joined
-          case None => joined
+          case other =>
+            reduced(joined, shared, mode).getOrElse {
+              other.foreach {
+                case (join, Verdict(Left(reason), evidence)) =>
+                  record(join, Outcome.Declined, reason, None, evidence)
+                case _ => ()
+              }
+              joined
+            }
         }
+      }
+    }
+
+  private def acting(join: Join, mode: Mode, first: BuildSide, evidence: Seq[Evidence]): Unit = {
+    val outcome = if (mode == Mode.On) Outcome.Changed else Outcome.Advised
+    record(join, outcome, Reason.BuildSideAwaited, Some(first), evidence)
+  }
+
+  /**
+   * With a large side that waits for the keys of the small one, by which it is reduced then; none where
+   * that would not pay.
+   */
+  private def reduced(joined: ShuffledJoin, shared: Shared, mode: Mode): Option[SparkPlan] =
+    for {
+      input <- Some(joined).collect { case Reducible(input) => input }
+      reduction = input.reduction
+      costs <- reduction.costs(Cluster.of(session), asExpected = true)
+      if ReduceJoinInput.pays(costs)
+    } yield {
+      val join = reduction.join
+      // What one shuffle serves now, each place computes for itself then.
+      val again = input.waiting.map { side =>
+        val work = side.exchange.fold(0.0)(exchange =>
+          new StageWork(JoinProblem.cost(Cluster.of(session))).of(exchange.child)
+        )
+        (shared.places(side) - 1) * work
+      }.sum
+      val unmet =
+        if (
+          input.waiting.exists(_.keysMayRaise) ||
+          SelectJoinOperator.errorsDependOnOperator(join)
+        ) Some(Reason.MayRaise)
+        else
+          Option.when(
+            shared.places(input.source) > 1 ||
+              !ReduceJoinInput.pays(costs.copy(after = costs.after.map(_ + again)))
+          )(Reason.SharedSubplan)
+      unmet match {
+        case Some(reason) =>
+          record(join, Outcome.Declined, reason, None, costs.evidence)
+          joined
+        case None =>
+          acting(join, mode, reduction.small, costs.evidence)
+          input.waitingPlan
       }
     }
 
@@ -246,13 +300,13 @@ object AwaitBuildSide
 
   /** A join whose two sides are to be shuffled, or are being. */
   private object Shuffled {
-    def unapply(plan: SparkPlan): Option[(ShuffledJoin, Join, Side, Side)] = plan match {
+    def unapply(plan: SparkPlan): Option[(Join, Side, Side)] = plan match {
       case joined: ShuffledJoin =>
         for {
           join <- joined.logicalLink.collect { case join: Join => join }
           left <- sideOf(joined.left)
           right <- sideOf(joined.right)
-        } yield (joined, join, left, right)
+        } yield (join, left, right)
       case _ => None
     }
 
@@ -268,13 +322,117 @@ object AwaitBuildSide
     }
   }
 
+  /**
+   * A join whose large side can be reduced to the keys of its small side.
+   *
+   * @param source the shuffle that the keys come from
+   * @param waiting the shuffles of the large side, at least one
+   */
+  private final case class Reducible(
+      joined: ShuffledJoin,
+      reduction: JoinReduction,
+      source: Side,
+      waiting: Seq[Side]
+  ) {
+    private def isLeftSmall = reduction.small == BuildLeft
+
+    def waitingPlan: SparkPlan = {
+      def first(side: SparkPlan) = onSource(side)(awaitedInput)
+      def later(side: SparkPlan) = onShuffles(side)(awaitingInput)
+      joined.withNewChildren(
+        if (isLeftSmall) Seq(first(joined.left), later(joined.right))
+        else Seq(later(joined.left), first(joined.right))
+      )
+    }
+  }
+
+  private object Reducible {
+    def unapply(plan: SparkPlan): Option[Reducible] = plan match {
+      case joined: ShuffledJoin if SelingerConf.switches.enabled(ReduceJoinInput) =>
+        for {
+          join <- joined.logicalLink.collect { case join: Join => join }
+          if !isInSubquery(join) && !SelectJoinOperator.isHinted(join)
+          reduction <- JoinReduction.of(join)
+          (small, large) =
+            if (reduction.small == BuildLeft) (joined.left, joined.right)
+            else (joined.right, joined.left)
+          source <- sourceOf(small)
+          waiting = shufflesOf(large)
+          if waiting.nonEmpty
+        } yield new Reducible(joined, reduction, source, waiting)
+      case _ => None
+    }
+
+    /** The shuffle below semi and anti joins of the small side. */
+    private def sourceOf(plan: SparkPlan): Option[Side] = plan match {
+      case Passing(child) => sourceOf(child)
+      case ToShuffle(exchange) =>
+        // Another join may have it run first already.
+        if (exchange.child.isInstanceOf[WaitForBuildSideExec]) None else Some(Side(Some(exchange)))
+      case stage: ShuffleQueryStageExec if !stage.isMaterialized => Some(Side(None))
+      case _ => None
+    }
+
+    private def shufflesOf(plan: SparkPlan): Seq[Side] = plan match {
+      case ToShuffle(exchange) =>
+        if (isMarked(exchange)) Nil else Seq(Side(Some(exchange)))
+      case _: Exchange => Nil
+      case other => other.children.flatMap(shufflesOf)
+    }
+  }
+
+  private def isMarked(exchange: ShuffleExchangeExec): Boolean = exchange.child match {
+    case _: WaitForBuildSideExec | _: BuildSideFirstExec => true
+    case _ => false
+  }
+
+  private object ToShuffle {
+    def unapply(plan: SparkPlan): Option[ShuffleExchangeExec] = plan match {
+      case exchange: ShuffleExchangeExec if exchange.shuffleOrigin == ENSURE_REQUIREMENTS =>
+        Some(exchange)
+      case _ => None
+    }
+  }
+
+  /** Operators whose rows are among those of their first child. */
+  private object Passing {
+    def unapply(plan: SparkPlan): Option[SparkPlan] = plan match {
+      case sort: SortExec => Some(sort.child)
+      case project: ProjectExec => Some(project.child)
+      case join: BaseJoinExec if join.joinType == LeftSemi || join.joinType == LeftAnti =>
+        Some(join.left)
+      case _ => None
+    }
+  }
+
+  private def onSource(plan: SparkPlan)(change: SparkPlan => SparkPlan): SparkPlan = plan match {
+    case Passing(child) =>
+      plan.withNewChildren(onSource(child)(change) +: plan.children.tail)
+    case ToShuffle(exchange) if !isMarked(exchange) =>
+      exchange.withNewChildren(Seq(change(exchange.child)))
+    case other => other
+  }
+
+  private def onShuffles(plan: SparkPlan)(change: SparkPlan => SparkPlan): SparkPlan = plan match {
+    case ToShuffle(exchange) if !isMarked(exchange) =>
+      exchange.withNewChildren(Seq(change(exchange.child)))
+    case exchange: Exchange => exchange
+    case other => other.withNewChildren(other.children.map(onShuffles(_)(change)))
+  }
+
+  private def awaitingInput(input: SparkPlan): SparkPlan =
+    WaitForBuildSideExec(input, new OneRoundStage)
+
+  private def awaitedInput(input: SparkPlan): SparkPlan =
+    BuildSideFirstExec(input, new BuildSideFirstExec.Mark)
+
   /** Its shuffle begins in a later round. */
   private def awaiting(side: SparkPlan): SparkPlan =
-    onShuffle(side)(WaitForBuildSideExec(_, new OneRoundStage))
+    onShuffle(side)(awaitingInput)
 
   /** Its shuffle is one of its own. */
   private def awaited(side: SparkPlan): SparkPlan =
-    onShuffle(side)(BuildSideFirstExec(_, new BuildSideFirstExec.Mark))
+    onShuffle(side)(awaitedInput)
 
   private def onShuffle(side: SparkPlan)(change: SparkPlan => SparkPlan): SparkPlan = side match {
     case sort: SortExec => sort.withNewChildren(Seq(onShuffle(sort.child)(change)))

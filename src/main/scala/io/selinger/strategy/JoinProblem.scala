@@ -139,6 +139,10 @@ private[strategy] object JoinProblem {
       }
   }
 
+  /** The prices of operators in this session, whatever the join. */
+  def cost(cluster: Cluster): JoinCost =
+    JoinOperatorModel.ofSession(Phase.Adaptive, cluster).cost
+
   // An upper bound beyond it is a product of sides of which nothing is known.
   private val mostKnown = PlanEstimate.most / 1000.0
 

@@ -77,6 +77,8 @@ class FilterRanksBeforeSortSuite extends AnyFunSuite with SharedSession {
       "cast(d AS float)",
       "binary(s)",
       "cast(amount AS decimal(12,2))",
+      "cast(big AS decimal(38,10)) / 7",
+      "cast(id % 100 AS decimal(20,2)) / 3",
       "cast(k AS smallint)",
       "at - timestamp'2000-01-01'"
     )
@@ -115,7 +117,7 @@ class FilterRanksBeforeSortSuite extends AnyFunSuite with SharedSession {
     assertFires(ranked("dense_rank", "", "s, day", 5, "facts"))
   }
 
-  test("fires on texts that differ late, or by collation") {
+  test("fires on texts that differ late, and on partitions by a collation") {
     assertFires(ranked("rank", "k", "concat('a long common beginning ', s)", 2, "facts"))
     assertFires(ranked("rank", "k", "s COLLATE UTF8_LCASE", 2, "facts"))
     assertFires(ranked(
@@ -147,6 +149,25 @@ class FilterRanksBeforeSortSuite extends AnyFunSuite with SharedSession {
     assertFires(
       "SELECT k, s, total FROM (SELECT k, s, sum(id) AS total, rank() OVER (PARTITION BY k " +
         "ORDER BY sum(id) DESC) AS place FROM facts GROUP BY ROLLUP (k, s)) WHERE place <= 2"
+    )
+  }
+
+  test("decimals of more than 18 digits are returned and ranked as they are") {
+    Seq(
+      "decimal(20,2)",
+      "decimal(19,2)",
+      "decimal(38,20)",
+      "decimal(28,10)",
+      "decimal(38,0)"
+    ).foreach {
+      kind =>
+        val values = s"(SELECT id % 5 AS a, cast((id - 900) * 1.27 AS $kind) AS v, id FROM facts)"
+        for (direction <- Seq("ASC", "DESC"))
+          assertFires(ranked("rank", "a", s"v $direction", 3, values))
+    }
+    assertFires(
+      "SELECT * FROM (SELECT k, total, rank() OVER (PARTITION BY k % 3 ORDER BY total) AS place FROM " +
+        "(SELECT k, sum(cast(id AS decimal(10,2)) / 8) AS total FROM facts GROUP BY k)) WHERE place <= 3"
     )
   }
 
@@ -204,6 +225,7 @@ class FilterRanksBeforeSortSuite extends AnyFunSuite with SharedSession {
 
   test("declines for structs, and where nothing is known") {
     assertDeclines(ranked("rank", "k", "struct(id)", 1, "facts"), OrderWithoutPrefix)
+    assertDeclines(ranked("rank", "k", "s COLLATE UTF8_LCASE", 1, "facts"), OrderWithoutPrefix)
     assertDeclines(
       ranked("rank", "k", "id", 1, "facts"),
       Reason.NoStatistics,

@@ -9,7 +9,8 @@ import io.selinger.core.{
   Hook,
   OpenPlanningPass
 }
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, ReturnAnswer, Statistics}
+import io.selinger.strategy.JoinReduction
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, ReturnAnswer, Statistics}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{
   ColumnarToRowExec,
@@ -50,7 +51,7 @@ final class StockPlan(
   lazy val stages: Seq[SparkPlan] =
     execution.toSeq.flatMap(known => StockPlan.stagesOf(known.executedPlan))
 
-  /** Logical plans of which one shuffle has finished, and nothing else has begun. */
+  /** Logical plans of which one shuffle has finished; the other sides of all joins wait for it. */
   lazy val begun: Seq[LogicalPlan] = execution.toSeq.flatMap { known =>
     Plans.operators(known.executedPlan).distinct.collect { case stage: ShuffleQueryStageExec =>
       stage.logicalLink.collect { case LogicalQueryStage(shuffled, _) =>
@@ -58,7 +59,11 @@ final class StockPlan(
           case plan if plan == shuffled => LogicalQueryStage(plan, stage)
         }
       }
-    }.flatten.filter(_.exists(_.isInstanceOf[LogicalQueryStage]))
+    }.flatten.filter(_.exists(_.isInstanceOf[LogicalQueryStage])).map { plan =>
+      // As awaitBuildSide leaves them.
+      plan.foreach { case join: Join => JoinReduction.await(join); case _ => () }
+      plan
+    }
   }
 }
 

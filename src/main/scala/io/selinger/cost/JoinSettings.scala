@@ -2,6 +2,7 @@ package io.selinger.cost
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.Phase
+import org.apache.spark.SparkEnv
 import org.apache.spark.sql.internal.SQLConf
 
 /** What the session's settings, ours and Spark's, say about joins. Read at every call. */
@@ -13,6 +14,7 @@ object JoinSettings {
   // While a broadcast is built the driver holds it about three times: collected rows, hash table,
   // and serialised blocks, beside what running tasks hold of the same heap. Set by hand: a limit of
   // memory that no command shows. A larger side is shuffled instead.
+  private val maxResultSize = "spark.driver.maxResultSize"
   private val heapShare = 128.0
   private val most = 256.0 * (1 << 20)
 
@@ -47,7 +49,7 @@ object JoinSettings {
       case Some(bytes) => Some(bytes.toDouble)
       case None =>
         SelingerConf.BROADCAST_MAX_BYTES.value match {
-          case 0 => Some(math.min(cluster.smallerHeapBytes / heapShare, most))
+          case 0 => Some(math.min(cluster.smallerHeapBytes / heapShare, mostOfAny))
           case bytes => Some(bytes.toDouble)
         }
     }
@@ -59,7 +61,13 @@ object JoinSettings {
   def countedLimit(phase: Phase, cluster: Cluster): Option[Double] =
     if (userThreshold(phase).isDefined || SelingerConf.BROADCAST_MAX_BYTES.value != 0) {
       broadcastLimit(phase, cluster)
-    } else Some(math.min(cluster.smallerHeapBytes / heapShare * surpriseFactor, most))
+    } else Some(math.min(cluster.smallerHeapBytes / heapShare * surpriseFactor, mostOfAny))
+
+  /** The driver refuses results of jobs above a limit of its own, and collects broadcasts by a job. */
+  private def mostOfAny: Double = {
+    val results = Option(SparkEnv.get).fold(0L)(_.conf.getSizeAsBytes(maxResultSize, "1g"))
+    if (results > 0) math.min(most, results.toDouble) else most
+  }
 
   /** Whether the user asked for sort-merge joins in so many words. */
   def sortMergeDemanded: Boolean = {

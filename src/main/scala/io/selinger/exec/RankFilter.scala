@@ -54,13 +54,13 @@ final class RankFilter(
     }
 
   private def look(): Unit = {
-    if (kept > mostKept * rows) stop()
+    if (kept > mostKept * rows) stop() else reserved.askAgain()
     rows = 0
     kept = 0
   }
 
-  /** Keeps every row from now on, and needs no memory. Called by the thread that reads the rows. */
-  private def stop(): Unit = {
+  /** Keeps every row from now on, and needs no memory: when it does not help, or the input has ended. */
+  def stop(): Unit = {
     stopped = true
     partitions.clear()
     free()
@@ -113,15 +113,20 @@ final class RankFilter(
   /** The memory of the task that partitions take. */
   private final class Reserved extends MemoryConsumer(memory, MemoryMode.ON_HEAP) {
     private var taken = 0L
+    private var isRefused = false
 
     def take(bytes: Long): Boolean = {
-      if (taken + bytes > getUsed && taken + bytes <= mostBytes) {
+      if (taken + bytes > getUsed && taken + bytes <= mostBytes && !isRefused) {
         val _ = acquireMemory(math.max(bytes, leastBytes))
+        // Asking can make other operators spill, so not for each row.
+        isRefused = taken + bytes > getUsed
       }
       val fits = taken + bytes <= getUsed
       if (fits) taken += bytes
       fits
     }
+
+    def askAgain(): Unit = isRefused = false
 
     def giveBack(): Unit = {
       freeMemory(getUsed)

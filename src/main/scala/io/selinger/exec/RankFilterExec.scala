@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.codegen.{
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.{CodegenSupport, SortPrefixUtils, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.types.{Decimal, DecimalType, DoubleType}
 
 /**
  * Leaves out rows that cannot be among the first `limit` of their window partition, without sorting.
@@ -56,35 +57,59 @@ final case class RankFilterExec(
   )
 
   private def prefix: SortPrefix =
-    SortPrefix(BindReferences.bindReference(orderSpec.head, child.output))
+    SortPrefix(BindReferences.bindReference(compared, child.output))
+
+  /**
+   * What rows are compared by. For the prefix of a decimal of more than 18 digits, Spark rounds the value
+   * itself, which the rows that are kept still need; a double does not contradict its order either.
+   */
+  private def compared: SortOrder = orderSpec.head.child.dataType match {
+    case wide: DecimalType if wide.precision > Decimal.MAX_LONG_DIGITS =>
+      orderSpec.head.copy(child = Cast(orderSpec.head.child, DoubleType))
+    case _ => orderSpec.head
+  }
 
   /** The filter of the task that runs. Called by generated code. */
   def filterOfTask(): RankFilter =
-    RankFilter.ofTask(limit, countsValues, SortPrefixUtils.getPrefixComparator(orderSpec.head))
+    RankFilter.ofTask(limit, countsValues, SortPrefixUtils.getPrefixComparator(compared))
 
   override protected def doExecute(): RDD[InternalRow] =
     if (isSorted) child.execute()
     else {
-      val (keys, number, kept) = (key, prefix, longMetric("numOutputRows"))
+      val (keys, number, counter) = (key, prefix, longMetric("numOutputRows"))
       child.execute().mapPartitionsWithIndex { (partition, rows) =>
-        val (filter, keyOf) = (filterOfTask(), UnsafeProjection.create(keys))
+        val (ranks, keyOf) = (filterOfTask(), UnsafeProjection.create(keys))
         keyOf.initialize(partition)
-        rows.filter { row =>
+        val kept = rows.filter { row =>
           val value = number.eval(row)
-          val keeps = filter.keeps(
+          val keeps = ranks.keeps(
             keyOf(row),
             if (value == null) number.nullValue else value.asInstanceOf[Long]
           )
-          if (keeps) kept += 1
+          if (keeps) counter += 1
           keeps
+        }
+        new Iterator[InternalRow] {
+          override def hasNext: Boolean = kept.hasNext || {
+            // A task may have further partitions to read.
+            ranks.stop()
+            false
+          }
+          override def next(): InternalRow = kept.next()
         }
       }
     }
 
   override def inputRDDs(): Seq[RDD[InternalRow]] = child.asInstanceOf[CodegenSupport].inputRDDs()
 
-  override protected def doProduce(ctx: CodegenContext): String =
-    child.asInstanceOf[CodegenSupport].produce(ctx, this)
+  // The variable of the filter in generated code; none where nothing is filtered.
+  private var filterTerm: Option[String] = None
+
+  override protected def doProduce(ctx: CodegenContext): String = {
+    val rows = child.asInstanceOf[CodegenSupport].produce(ctx, this)
+    // A task may have further partitions to read.
+    rows + filterTerm.fold("")(filter => s"\n$filter.stop();")
+  }
 
   override def doConsume(ctx: CodegenContext, input: Seq[ExprCode], row: ExprCode): String =
     if (isSorted) consume(ctx, input)
@@ -96,6 +121,7 @@ final case class RankFilterExec(
         name => s"$name = $plan.filterOfTask();",
         forceInline = true
       )
+      filterTerm = Some(filter)
       ctx.currentVars = input
       val inputs = evaluateRequiredVariables(child.output, input, references)
       val partition = GenerateUnsafeProjection.createCode(ctx, key)

@@ -20,7 +20,7 @@ import io.selinger.cost.{Cluster, JoinCost, JoinSettings, JoinSide}
 import io.selinger.estimate.plans.{LeafStatistics, RelationNames}
 import io.selinger.exec.{BuildSideFirstExec, OneRoundStage, WaitForBuildSideExec}
 import io.selinger.stats.relations.QueryStages
-import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
@@ -159,6 +159,7 @@ final class AwaitBuildSide(session: SparkSession)
           joined
         case None =>
           acting(join, mode, reduction.small, costs.evidence)
+          if (mode == Mode.On) JoinReduction.await(join)
           input.waitingPlan
       }
     }
@@ -353,19 +354,21 @@ object AwaitBuildSide
           join <- joined.logicalLink.collect { case join: Join => join }
           if !isInSubquery(join) && !SelectJoinOperator.isHinted(join)
           reduction <- JoinReduction.of(join)
+          if reduction.canWait
           (small, large) =
             if (reduction.small == BuildLeft) (joined.left, joined.right)
             else (joined.right, joined.left)
-          source <- sourceOf(small)
+          source <- sourceOf(small, AttributeSet(reduction.keys.flatMap(_._2.references)))
           waiting = shufflesOf(large)
           if waiting.nonEmpty
         } yield new Reducible(joined, reduction, source, waiting)
       case _ => None
     }
 
-    /** The shuffle below semi and anti joins of the small side. */
-    private def sourceOf(plan: SparkPlan): Option[Side] = plan match {
-      case Passing(child) => sourceOf(child)
+    /** The shuffle below semi and anti joins of the small side, if its rows have the keys. */
+    private def sourceOf(plan: SparkPlan, keys: AttributeSet): Option[Side] = plan match {
+      case _ if !keys.subsetOf(plan.outputSet) => None
+      case Passing(child) => sourceOf(child, keys)
       case ToShuffle(exchange) =>
         // Another join may have it run first already.
         if (exchange.child.isInstanceOf[WaitForBuildSideExec]) None else Some(Side(Some(exchange)))
@@ -394,7 +397,7 @@ object AwaitBuildSide
     }
   }
 
-  /** Operators whose rows are among those of their first child. */
+  /** Operators each of whose rows is made of one row of the first child. */
   private object Passing {
     def unapply(plan: SparkPlan): Option[SparkPlan] = plan match {
       case sort: SortExec => Some(sort.child)

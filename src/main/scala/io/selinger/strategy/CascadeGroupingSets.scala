@@ -286,7 +286,7 @@ object CascadeGroupingSets
     Precondition(DistinctAggregate)(!_.functions.exists(_.exists(_.isDistinct))),
     Precondition(Reason.NotMergeable)(_.functions.exists(_.forall(HashSteps.isMergeable))),
     Precondition(Reason.SumMayOverflow)(sets =>
-      sets.functions.exists(_.forall(HashSteps.hasRoom(_, sets.source)))
+      sets.functions.exists(_.forall(HashSteps.hasRoom))
     ),
     Precondition(ShuffleNeedsMemory)(_ => shuffleNeedsNoMemory)
   )

@@ -191,9 +191,9 @@ object FilterRanksBeforeSort
   )
   val OrderWithoutPrefix: Reason = Reason(
     "ORDER_WITHOUT_PREFIX",
-    "The first column of the window's ORDER BY is a struct or an array, for which Spark has no number " +
-      "to compare rows by.",
-    "Order by the first field of the struct instead, if that is the same order."
+    "The first column of the window's ORDER BY is a struct, an array or a text with a collation. Spark " +
+      "has no number for these by which rows could be compared.",
+    "Order by the first field of the struct, or by a text without collation, if that is the same order."
   )
 
   val TooManyRanks: Reason = Reason(
@@ -237,7 +237,9 @@ object FilterRanksBeforeSort
   private val mostRanks = 4096
 
   private def hasPrefix(limit: WindowGroupLimit): Boolean = limit.orderSpec.head.dataType match {
-    case _: StructType | _: ArrayType | _: MapType | _: UserDefinedType[_] => false
+    case _: StructType | _: ArrayType | _: MapType | _: UserDefinedType[_] | NullType => false
+    // Collated texts all have the same one.
+    case text: StringType => text == StringType
     case _ => true
   }
 

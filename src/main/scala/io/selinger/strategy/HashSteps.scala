@@ -1,9 +1,8 @@
 package io.selinger.strategy
 
-import io.selinger.estimate.plans.ExactRange
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.aggregate.HashAggregateExec
 import org.apache.spark.sql.types._
@@ -25,22 +24,24 @@ private[strategy] object HashSteps {
   def isMergeable(aggregate: AggregateExpression): Boolean =
     aggregate.deterministic && (aggregate.aggregateFunction match {
       case _: Count | _: Sum | _: Average => true
-      // Of -0.0 and 0.0 the one that comes first stays.
-      case _: Min | _: Max => !isFractional(aggregate.aggregateFunction.dataType)
+      // Of equal values with different bytes, such as -0.0 and 0.0, the one that comes first stays.
+      case _: Min | _: Max => hasOneForm(aggregate.aggregateFunction.dataType)
       case _: BitAndAgg | _: BitOrAgg | _: BitXorAgg => true
       case _ => false
     })
 
-  private def isFractional(values: DataType): Boolean = values match {
-    case FloatType | DoubleType => true
-    case _ => false
+  private def hasOneForm(values: DataType): Boolean = values match {
+    case FloatType | DoubleType => false
+    case struct: StructType => struct.forall(field => hasOneForm(field.dataType))
+    case array: ArrayType => hasOneForm(array.elementType)
+    case other => UnsafeRowUtils.isBinaryStable(other)
   }
 
   /**
-   * Whether sums of rows of `source` are exact whatever the order. They have ten digits, or a factor of
-   * 2³², more than their values, which no group has enough rows to exceed.
+   * Whether sums are exact whatever the order. They have ten digits, or a factor of 2³², more than their
+   * values, which no group has enough rows to exceed.
    */
-  def hasRoom(aggregate: AggregateExpression, source: LogicalPlan): Boolean =
+  def hasRoom(aggregate: AggregateExpression): Boolean =
     aggregate.aggregateFunction match {
       case Sum(UnscaledValue(Of(value)), _) => value.precision + 10 <= Decimal.MAX_LONG_DIGITS
       case Sum(value, context) =>
@@ -48,22 +49,13 @@ private[strategy] object HashSteps {
           case (from: DecimalType, to: DecimalType) => to.precision >= from.precision + 10
           case (ByteType | ShortType | IntegerType | FloatType | DoubleType, _) => true
           // Without errors it wraps around, in any order to the same value.
-          case (LongType, _) => context.evalMode == EvalMode.LEGACY || fitsInt(value, source)
+          case (LongType, _) => context.evalMode == EvalMode.LEGACY
           case _ => false
         }
       case Average(Of(value), _) => value.precision + 10 <= DecimalType.MAX_PRECISION
       case Average(value, _) => value.dataType.isInstanceOf[NumericType]
       case _ => true
     }
-
-  /** Whether files say that a bigint has values of an int only. */
-  private def fitsInt(value: Expression, source: LogicalPlan): Boolean = value match {
-    case column: Attribute =>
-      ExactRange.of(column, source).exists { case (low, high) =>
-        low >= Int.MinValue.toDouble && high <= Int.MaxValue.toDouble
-      }
-    case _ => false
-  }
 
   private object Of {
     def unapply(value: Expression): Option[DecimalType] = value.dataType match {

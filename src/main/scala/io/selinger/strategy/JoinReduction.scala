@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
 
 /**
  * A join of which one side, which gives no rows of its own to the result, is reduced to the keys of the
@@ -32,6 +33,12 @@ private[strategy] final case class JoinReduction private (
 
   /** The plan whose rows have all keys of the small side: semi and anti joins above it only drop rows. */
   def source: LogicalPlan = sourceOf(smallSide, AttributeSet(keys.flatMap(_._2.references)))
+
+  /** Whether its inputs can still be reduced when the keys are known. */
+  def canWait: Boolean = {
+    val (_, reducers) = result
+    reducers.nonEmpty && reducers.forall(reducer => isRead(reducer.left))
+  }
 
   /** The same join, and the semi joins that reduce its large side. */
   def result: (Join, Seq[Join]) = {
@@ -120,7 +127,7 @@ private[strategy] final case class JoinReduction private (
   }
 }
 
-private[strategy] object JoinReduction {
+private[selinger] object JoinReduction {
 
   /**
    * @param before seconds of the join
@@ -144,6 +151,24 @@ private[strategy] object JoinReduction {
   }
 
   private val reducerTag = TreeNodeTag[Unit]("selinger.reducesJoin")
+
+  private val awaitedTag = TreeNodeTag[Unit]("selinger.awaitsKeys")
+
+  /** Says of a join that its large side waits for the keys of the small one. */
+  private[selinger] def await(join: Join): Unit = join.setTagValue(awaitedTag, ())
+
+  def isAwaited(join: Join): Boolean = join.getTagValue(awaitedTag).isDefined
+
+  /**
+   * Whether rows come straight from a table that is read, so that nothing of it begins before its shuffle
+   * does: no other shuffle, no broadcast and no table that is cached.
+   */
+  private def isRead(plan: LogicalPlan): Boolean = plan match {
+    case _: InMemoryRelation | _: LogicalQueryStage => false
+    case _: LeafNode => true
+    case _: Project | _: Filter | _: Union => plan.children.forall(isRead)
+    case _ => false
+  }
 
   /** Whether a join is one that only reduces the input of another. */
   def isReducer(plan: LogicalPlan): Boolean = plan.getTagValue(reducerTag).isDefined

@@ -30,8 +30,8 @@ import org.apache.spark.sql.classic.SparkSession
  * when (each line is a Precondition below, in this order):
  *   1. the keys of the small side may be broadcast           else KEYS_TOO_LARGE
  *   2. the reduced join, and what reduces it, take less time else REDUCTION_TOO_SMALL
- * It is awaitBuildSide that lets the large side wait for the small one. Joins with a hint, without
- * equalities, and with a large side or keys that can raise errors are passed over.
+ * Only joins are looked at whose large side awaitBuildSide has let wait for the small one. Those with a
+ * hint, without equalities, and with a large side, keys or a condition that can raise errors do not wait.
  *
  * {{{
  *   SELECT * FROM returns r WHERE EXISTS (SELECT * FROM sales s WHERE s.ticket = r.ticket AND s.item <> r.item)
@@ -154,15 +154,15 @@ object ReduceJoinInput
   val KeysTooLarge: Reason = Reason(
     "KEYS_TOO_LARGE",
     "The small side of the join has been read, and a hash table of its keys is too large to be " +
-      "broadcast.",
+      "broadcast, or broadcasts are switched off.",
     "Set spark.selinger.join.broadcastMaxBytes above the size shown here if there is memory for larger " +
       "broadcasts."
   )
 
   val ReductionTooSmall: Reason = Reason(
     "REDUCTION_TOO_SMALL",
-    "Too many rows of the large side have a key of the small side, so looking all of them up would " +
-      "cost more than it saves.",
+    "Reducing the large side would cost more than it saves: too many of its rows have a key of the " +
+      "small side.",
     "Set spark.selinger.join.minGain lower to reduce more joins."
   )
 
@@ -193,7 +193,7 @@ object ReduceJoinInput
   /** A join whose small side has been shuffled, and whose large side has not. */
   private object Reducible {
     def unapply(plan: LogicalPlan): Option[JoinReduction] = plan match {
-      case join: Join if !SelectJoinOperator.isHinted(join) =>
+      case join: Join if JoinReduction.isAwaited(join) =>
         JoinReduction.of(join).filter(reduction => JoinReduction.isFinished(reduction.source))
       case _ => None
     }

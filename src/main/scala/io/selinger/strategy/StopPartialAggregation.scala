@@ -137,7 +137,7 @@ object StopPartialAggregation
       functionsOf(subject.aggregate).forall(HashSteps.isMergeable)
     ),
     Precondition(Reason.SumMayOverflow)(subject =>
-      functionsOf(subject.aggregate).forall(HashSteps.hasRoom(_, subject.aggregate.child))
+      functionsOf(subject.aggregate).forall(HashSteps.hasRoom)
     ),
     Precondition(Reason.NoStatistics)(_.expected.isDefined),
     Precondition(FarFewer)(_.expected.forall(isUncertain))

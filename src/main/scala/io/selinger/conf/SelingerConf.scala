@@ -360,8 +360,8 @@ object SelingerConf {
     ConfEntry.number(
       key("aggregate.rankFilterMinGain"),
       0.5,
-      "Share of the rows that a filter by rank must leave out to be placed below the sort of a window " +
-        "of which only the first rows are asked for. 0: always, even if nothing is known about the data."
+      "Share of the rows that the filter of ranks must be expected to drop. Below it, no filter is " +
+        "added. 0: wherever it is possible, even if nothing is known about the data."
     )(
       value => value >= 0.0 && value < 1.0,
       "must be at least 0 and less than 1"
@@ -397,8 +397,8 @@ object SelingerConf {
     ConfEntry.number(
       key("aggregate.measuredPartialRatio"),
       0.7,
-      "Groups expected for each row of a task, from which on the task measures whether grouping rows " +
-        "before the shuffle makes them fewer, and stops if not. 0: always."
+      "Groups expected for each row of a task. From this value on, tasks measure how much partial " +
+        "aggregation reduces their rows, and may skip it. 0: whatever is expected."
     )(
       value => value >= 0.0 && value <= 1.0,
       "must be between 0 and 1"
@@ -411,8 +411,8 @@ object SelingerConf {
     ConfEntry.amount(
       key("aggregate.measuredPartialMinRows"),
       1000000L,
-      "Rows (estimated) that an aggregation must have for its tasks to measure that. With fewer, a task " +
-        "has read them all before it knows."
+      "Rows (estimated, of all tasks together) from which on tasks measure partial aggregation. With " +
+        "fewer, most tasks would have read all their rows before they know."
     ),
     "aggregates",
     "count"
@@ -422,9 +422,9 @@ object SelingerConf {
     ConfEntry.number(
       key("aggregate.partialStopRatio"),
       0.8,
-      "Groups for each row, above which a task stops to group rows before the shuffle: it would " +
-        "hardly make them fewer. Looked at again after each million rows. Only where Selinger groups " +
-        "in a hash table of its own. 1: never stop."
+      "Groups for each row, as measured on 100,000 rows, above which a task skips partial aggregation " +
+        "for a million rows and then measures again. Only where the plan has HeapHashAggregate, an " +
+        "operator of Selinger. 1: never skip."
     )(
       value => value > 0.0 && value <= 1.0,
       "must be greater than 0 and at most 1"

@@ -155,7 +155,7 @@ final class FilterRanksBeforeSort(session: SparkSession)
     Decision(
       rule = info.id,
       node = NodeText.shorten(
-        s"${limit.rankLikeFunction.prettyName}() <= ${limit.limit} by " +
+        s"${limit.rankLikeFunction.prettyName}() <= ${limit.limit} partitioned by " +
           limit.partitionSpec.map(_.sql).mkString("(", ", ", ")")
       ),
       key = NodeText.key(limit),
@@ -173,39 +173,39 @@ object FilterRanksBeforeSort
     extends RuleDescription(
       "filterRanksBeforeSort",
       RuleKind.Strategy,
-      "Where a query keeps the first rows of each window partition, leaves most of the others out " +
-        "before they are sorted."
+      "Where a query keeps the first rows of each window partition, drops many of the others before " +
+        "they are sorted. For rank, dense_rank and row_number."
     ) {
 
   val LeftOutBeforeSort: Reason = Reason(
     "RANKS_FILTERED_BEFORE_SORT",
-    "Only the first rows of each window partition are asked for. Rows that cannot be among them are " +
-      "left out before the sort.",
+    "Only the first rows of each window partition are asked for. Each task drops rows that cannot be " +
+      "among them before it sorts the rest.",
     "Set spark.selinger.aggregate.rankFilterMinGain higher to change fewer plans."
   )
   val MostRowsKept: Reason = Reason(
     "RANKS_KEEP_MOST_ROWS",
-    "Most rows may be among the first of their window partition in a task, so leaving out the others " +
-      "before the sort saves little.",
+    "Fewer rows than spark.selinger.aggregate.rankFilterMinGain asks for can be dropped before the sort: " +
+      "the others may be among the first of their window partition in a task.",
     "Set spark.selinger.aggregate.rankFilterMinGain lower, or run selinger.analyze for better estimates."
   )
   val OrderWithoutPrefix: Reason = Reason(
     "ORDER_WITHOUT_PREFIX",
     "The first column of the window's ORDER BY is a struct, an array or a text with a collation. Spark " +
       "has no number for these by which rows could be compared.",
-    "Order by the first field of the struct, or by a text without collation, if that is the same order."
+    "Order by the first field of the struct instead, if that is the same order."
   )
 
   val TooManyRanks: Reason = Reason(
     "TOO_MANY_RANKS",
-    "So many rows of each window partition are asked for that keeping their order costs as much as " +
-      "the sort.",
+    "More than 4,096 rows of each window partition are asked for. Keeping track of so many would cost as " +
+      "much as the sort.",
     "Nothing to do."
   )
 
   override def hooks: Seq[Hook] = Seq(
     Hook.PlannerStrategy(
-      "Strategies are asked before Spark plans the limit of a window's ranks, whose operators stay."
+      "Strategies are asked before Spark plans the limits of ranks, so one can add a filter below them."
     )(new FilterRanksBeforeSort(_))
   )
 

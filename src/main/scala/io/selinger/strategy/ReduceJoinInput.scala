@@ -140,35 +140,35 @@ object ReduceJoinInput
     extends RuleDescription(
       "reduceJoinInput",
       RuleKind.Adaptive,
-      "Reduces the large side of a semi, anti or outer join to the keys of the small side before it is " +
-        "shuffled, when the small side has been read."
+      "Filters the large side of a semi, anti or outer join by the keys of the small side, before the " +
+        "large side is shuffled (semi-join reduction while the query runs)."
     ) {
 
   val Reduced: Reason = Reason(
     "JOIN_INPUT_REDUCED",
-    "The small side of the join has been read, and it has few keys. They are broadcast, and only rows " +
-      "of the large side that have one of them are shuffled.",
+    "The small side of the join has been shuffled, and it has few rows. Its keys are broadcast, and " +
+      "only rows of the large side that have one of them are shuffled.",
     "Set spark.selinger.join.minGain higher to do so less often."
   )
 
   val KeysTooLarge: Reason = Reason(
     "KEYS_TOO_LARGE",
-    "The small side of the join has been read, and a hash table of its keys is too large to be " +
-      "broadcast, or broadcasts are switched off.",
-    "Set spark.selinger.join.broadcastMaxBytes above the size shown here if there is memory for larger " +
-      "broadcasts."
+    "The small side of the join has been shuffled, and a hash table of its keys is above the limit of " +
+      "broadcasts, or broadcasts are switched off.",
+    "Set spark.selinger.join.broadcastMaxBytes above the size of the hash table if there is memory for " +
+      "larger broadcasts."
   )
 
   val ReductionTooSmall: Reason = Reason(
     "REDUCTION_TOO_SMALL",
-    "Reducing the large side would cost more than it saves: too many of its rows have a key of the " +
-      "small side.",
-    "Set spark.selinger.join.minGain lower to reduce more joins."
+    "Filtering the large side would save less than spark.selinger.join.minGain, because too many of its " +
+      "rows have a key of the small side.",
+    "Set spark.selinger.join.minGain lower to filter more joins. It holds for join operators too."
   )
 
   override def hooks: Seq[Hook] = Seq(
     Hook.EachPlan(
-      "What goes wrong while a query runs is told at the root of the plan, which must be prepared for it.",
+      "Decisions made while the query runs are kept at the root of the plan, which is prepared for them.",
       this,
       SelingerConf.switches
     )(Decision.expectAt(_)),

@@ -84,26 +84,26 @@ object StopPartialAggregation
     extends RuleDescription(
       "stopPartialAggregation",
       RuleKind.Strategy,
-      "Where keys may be nearly unique, each task measures whether grouping before the shuffle makes " +
-        "rows fewer, and stops if not."
+      "Where the keys of GROUP BY may be almost unique, each task measures how much partial aggregation " +
+        "reduces its rows, and skips it if it reduces them little."
     ) {
 
   val MayStop: Reason = Reason(
     "PARTIAL_MAY_STOP",
-    "There may be nearly as many groups as rows. Each task measures that, and stops grouping before " +
-      "the shuffle if it does not make rows fewer.",
+    "There may be nearly as many groups as rows. Each task measures that, and skips partial " +
+      "aggregation if it hardly reduces its rows.",
     "Set spark.selinger.aggregate.measuredPartialRatio higher to change fewer plans."
   )
 
   val FarFewer: Reason = Reason(
     "GROUPS_FAR_FEWER",
-    "Grouping before the shuffle makes rows far fewer in each task, so there is nothing to measure.",
-    "Set spark.selinger.aggregate.measuredPartialRatio lower to measure all the same."
+    "Partial aggregation is expected to reduce the rows enough, so Spark's operator stays.",
+    "Set spark.selinger.aggregate.measuredPartialRatio lower to let tasks measure it here too."
   )
 
   override def hooks: Seq[Hook] = Seq(
     Hook.PlannerStrategy(
-      "Strategies are asked before Spark's own aggregation, whose first phase gets another operator."
+      "Strategies are asked before Spark plans the aggregation, so one can replace the partial aggregation."
     )(new StopPartialAggregation(_))
   )
 

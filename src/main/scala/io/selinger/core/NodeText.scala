@@ -2,18 +2,20 @@ package io.selinger.core
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType}
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, LogicalPlan}
 
 /** How decisions name the operators that they are about. */
 object NodeText {
 
   private val longest = 160
 
-  /** Readable: `Join Inner (ss_item_sk = i_item_sk)`. */
+  /** Readable: `Join Inner (ss_item_sk = i_item_sk)`, `Aggregate by item, year`. */
   def of(plan: LogicalPlan): String = plan match {
     case join: Join =>
       val condition = join.condition.map(readable).getOrElse("no condition")
       shorten(s"Join ${kind(join.joinType)} $condition")
+    case Aggregate(keys, _, _, _) if keys.nonEmpty =>
+      shorten(s"Aggregate by ${keys.map(readable).mkString(", ")}")
     case other => shorten(other.nodeName)
   }
 

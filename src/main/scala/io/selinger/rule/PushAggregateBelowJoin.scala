@@ -167,9 +167,7 @@ final class PushAggregateBelowJoin(session: SparkSession)
       node,
       Decision(
         rule = info.id,
-        node = NodeText.shorten(
-          s"Aggregate by ${aggregate.groupingExpressions.map(NodeText.readable).mkString(", ")}"
-        ),
+        node = NodeText.of(aggregate),
         key = NodeText.key(aggregate),
         outcome = outcome,
         reason = reason,

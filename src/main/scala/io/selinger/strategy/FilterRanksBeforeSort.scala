@@ -155,8 +155,9 @@ final class FilterRanksBeforeSort(session: SparkSession)
     Decision(
       rule = info.id,
       node = NodeText.shorten(
-        s"${limit.rankLikeFunction.prettyName}() <= ${limit.limit} partitioned by " +
-          limit.partitionSpec.map(_.sql).mkString("(", ", ", ")")
+        s"${limit.rankLikeFunction.prettyName}() <= ${limit.limit} " +
+          (if (limit.partitionSpec.isEmpty) "of all rows"
+           else limit.partitionSpec.map(_.sql).mkString("partitioned by ", ", ", ""))
       ),
       key = NodeText.key(limit),
       outcome = outcome,

@@ -3,7 +3,12 @@ package io.selinger
 import io.selinger.conf.{SelingerConf, Setting}
 import io.selinger.core.{Reason, RuleDescription}
 import io.selinger.ordering.ReorderJoins
-import io.selinger.rule.{MergeSubplansByCost, PushAggregateBelowJoin, ShareEstimates}
+import io.selinger.rule.{
+  DeduplicateSemiJoins,
+  MergeSubplansByCost,
+  PushAggregateBelowJoin,
+  ShareEstimates
+}
 import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.imported.UseImportedStatistics
 import io.selinger.stats.samples.SamplePredicates
@@ -48,6 +53,7 @@ object Registry {
       MergeSubplansByCost,
       ReorderJoins,
       PushAggregateBelowJoin,
+      DeduplicateSemiJoins,
       SelectJoinOperator,
       AwaitBuildSide,
       ReduceJoinInput,

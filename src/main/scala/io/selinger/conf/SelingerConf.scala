@@ -341,6 +341,21 @@ object SelingerConf {
     "count"
   )
 
+  val DEDUPLICATE_MIN_GAIN: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("aggregate.deduplicateMinGain"),
+      0.3,
+      "Share of the time to shuffle and sort the right side of a semi or anti join that must be saved " +
+        "by removing its duplicates first. At least " + EAGER_MIN_ROWS.key + " rows must be saved too. " +
+        "0: whenever it is possible, even if nothing is known of the rows."
+    )(
+      value => value >= 0.0 && value < 1.0,
+      "must be at least 0 and less than 1"
+    ),
+    "aggregates",
+    "share"
+  )
+
   val CASCADE_MIN_GAIN: Setting[Double] = Setting(
     ConfEntry.number(
       key("aggregate.cascadeMinGain"),
@@ -532,6 +547,7 @@ object SelingerConf {
     MERGE_MIN_GAIN,
     EAGER_MIN_GAIN,
     EAGER_MIN_ROWS,
+    DEDUPLICATE_MIN_GAIN,
     CASCADE_MIN_GAIN,
     CASCADE_MAX_SETS,
     RANK_FILTER_MIN_GAIN,

@@ -33,6 +33,8 @@ private[explain] object Verdict {
     ),
     "selectAggregateOperator" ->
       ("aggregation hashed instead of sorted", "aggregations hashed instead of sorted"),
+    "deduplicateSemiJoins" ->
+      ("IN or EXISTS without duplicates", "INs or EXISTSs without duplicates"),
     "stopPartialAggregation" ->
       ("partial aggregation may stop", "partial aggregations may stop"),
     "filterRanksBeforeSort" ->

@@ -28,4 +28,12 @@ private[rule] final class WholeQuery(plan: LogicalPlan) {
     lazy val uses = times(push.aggregate)
     joins.exists(times(_) > uses)
   }
+
+  /** Whether the joins and aggregations on the right side of a join are computed for something else, too. */
+  def sharesSideOf(join: Join): Boolean = prunesPartitions || {
+    lazy val uses = times(join)
+    join.right
+      .collectFirst { case operator @ (_: Join | _: Aggregate) => operator }
+      .exists(times(_) > uses)
+  }
 }

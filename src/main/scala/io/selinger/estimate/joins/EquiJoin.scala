@@ -1,10 +1,15 @@
 package io.selinger.estimate.joins
 
 import io.selinger.stats.relations.QueryStages
-import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression, ExpressionSet}
+import org.apache.spark.sql.catalyst.expressions.{
+  Attribute,
+  AttributeSet,
+  Expression,
+  ExpressionSet
+}
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, LeafNode, LogicalPlan}
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
 /**
@@ -53,14 +58,20 @@ object EquiJoin {
     val written = if (QueryStages.begun(plan)) {
       plan.transform { case stage: LogicalQueryStage => stage.logicalPlan }
     } else plan
-    // An aggregate with a hint may group in each task by itself: Spark does not know that.
-    if (written.exists(isHinted)) Set.empty else written.distinctKeys
+    val known =
+      if (!written.exists(isHinted)) written
+      else written.transformUp { case rows if isHinted(rows) => RowsOfAnyKeys(rows.output) }
+    known.distinctKeys
   }
 
+  /** An aggregate with a hint may group in each task by itself: Spark does not know that. */
   private def isHinted(plan: LogicalPlan): Boolean = plan match {
     case aggregate: Aggregate => aggregate.hint.nonEmpty
     case _ => false
   }
+
+  /** Stands for a plan of which no keys are known. */
+  private final case class RowsOfAnyKeys(output: Seq[Attribute]) extends LeafNode
 
   /** Whether no two rows have the same values of `columns`, given sets of which that is known. */
   def areUnique(known: Set[ExpressionSet], columns: => Seq[Expression]): Boolean =

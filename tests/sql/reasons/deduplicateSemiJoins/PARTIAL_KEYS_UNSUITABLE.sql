@@ -1,0 +1,1 @@
+SELECT id FROM dims WHERE d IN (SELECT d FROM facts)

@@ -7,6 +7,7 @@ import io.selinger.rule.{
   DeduplicateSemiJoins,
   MergeSubplansByCost,
   PushAggregateBelowJoin,
+  RemoveImpliedLookups,
   ShareEstimates
 }
 import io.selinger.stats.footers.ReadFooterStatistics
@@ -51,6 +52,8 @@ object Registry {
       UseImportedStatistics,
       // Before orders of joins are chosen, which may differ where subplans differ only in filters.
       MergeSubplansByCost,
+      // Two lookups in the same rows have columns of the same ids, for which no order is chosen.
+      RemoveImpliedLookups,
       ReorderJoins,
       PushAggregateBelowJoin,
       DeduplicateSemiJoins,

@@ -77,20 +77,20 @@ class DeduplicateSemiJoinsSuite extends AnyFunSuite with SharedSession {
 
   test("fires on conditions between columns, whose values are all kept") {
     assertFires(
-      "SELECT id FROM dims d WHERE EXISTS (SELECT 1 FROM facts f WHERE f.k = d.k AND f.day > d.day)"
+      "SELECT id FROM dims a WHERE EXISTS (SELECT 1 FROM facts f WHERE f.k = a.k AND f.day > a.day)"
     )
     assertFires(
-      "SELECT id FROM dims d WHERE NOT EXISTS " +
-        "(SELECT 1 FROM facts f WHERE f.k = d.k AND (f.s <> d.s OR f.flag <=> d.flag))"
+      "SELECT id FROM dims a WHERE NOT EXISTS " +
+        "(SELECT 1 FROM facts f WHERE f.k = a.k AND (f.s <> a.s OR f.flag <=> a.flag))"
     )
     val text =
-      "SELECT id FROM dims d WHERE EXISTS (SELECT 1 FROM facts f WHERE f.k = d.k AND f.day > d.day)"
+      "SELECT id FROM dims a WHERE EXISTS (SELECT 1 FROM facts f WHERE f.k = a.k AND f.day > a.day)"
     withConf(always)(assert(grouped(spark.sql(text)) == Seq(Set("k", "day"))))
   }
 
   test("fires on EXISTS inside an OR, whose flag stays") {
     assertFires(
-      "SELECT id FROM dims d WHERE d.flag OR EXISTS (SELECT 1 FROM facts f WHERE f.k = d.k)"
+      "SELECT id FROM dims a WHERE a.flag OR EXISTS (SELECT 1 FROM facts f WHERE f.k = a.k)"
     )
   }
 

@@ -35,6 +35,8 @@ private[explain] object Verdict {
       ("aggregation hashed instead of sorted", "aggregations hashed instead of sorted"),
     "deduplicateSemiJoins" ->
       ("IN or EXISTS without duplicates", "INs or EXISTSs without duplicates"),
+    "removeImpliedLookups" ->
+      ("superfluous lookup of an IN left out", "superfluous lookups of INs left out"),
     "stopPartialAggregation" ->
       ("partial aggregation may stop", "partial aggregations may stop"),
     "filterRanksBeforeSort" ->

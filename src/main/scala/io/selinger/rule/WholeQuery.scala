@@ -36,4 +36,11 @@ private[rule] final class WholeQuery(plan: LogicalPlan) {
       .collectFirst { case operator @ (_: Join | _: Aggregate) => operator }
       .exists(times(_) > uses)
   }
+
+  /** Whether joins in a part of a plan are computed more often than the whole that it belongs to. */
+  def isSharedWithin(part: LogicalPlan, whole: LogicalPlan): Boolean = prunesPartitions || {
+    def topmost(plan: LogicalPlan) = plan.collectFirst { case join: Join => join }
+    lazy val uses = topmost(whole).fold(1)(times)
+    topmost(part).exists(times(_) > uses)
+  }
 }

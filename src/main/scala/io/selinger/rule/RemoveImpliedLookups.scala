@@ -1,0 +1,198 @@
+package io.selinger.rule
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  GuardedRule,
+  Hook,
+  Mode,
+  NodeText,
+  Outcome,
+  Phase,
+  PlanningPass,
+  Precondition,
+  Quantity,
+  RaisedErrors,
+  Reason,
+  RuleDescription,
+  RuleKind
+}
+import io.selinger.cost.{Cluster, JoinLimits, JoinSide}
+import io.selinger.estimate.plans.{LeafStatistics, RelationNames}
+import io.selinger.estimate.predicates.Selectivity
+import io.selinger.rule.ImpliedLookups.{Implied, Lookup}
+import org.apache.spark.sql.catalyst.expressions.And
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.classic.SparkSession
+
+/**
+ * Leaves out a filter with IN that another one makes superfluous: of two tables that are joined by equal
+ * keys, one needs to be looked up in a subquery. Spark writes such pairs itself, since it infers each
+ * filter on one column of an equality for the other.
+ *
+ * Fires when (each line is a Precondition below, in this order):
+ *   1. the plan is not a stream                              else STREAMING_PLAN
+ *   2. nothing that is computed in between can raise         else ERRORS_DEPEND_ON_PLAN
+ *   3. no other part of the query has the filtered joins     else SHARED_SUBPLAN
+ *   4. rows of the side that stays can be estimated          else NO_STATISTICS
+ *   5. that side is expected to be small enough for a
+ *      broadcast, so that it reduces the other as well       else KEPT_SIDE_LARGE
+ *
+ * {{{
+ *   SELECT * FROM sales s JOIN items i ON s.item = i.id WHERE s.item IN (SELECT item FROM chosen)
+ *   Before:  Join Inner (item = id)                    After:  Join Inner (item = id)
+ *            :- Filter (item IN chosen)                        :- sales
+ *            :  +- sales                                       +- Filter (id IN chosen)
+ *            +- Filter (id IN chosen)                             +- items
+ *               +- items
+ * }}}
+ *
+ * Correct because: inner joins and filters all are filters of one product, in any order. In each row that
+ * passes them all the compared columns are equal, so it passes one lookup just when it passes the other.
+ * Nulls pass neither. The rows that a lookup would have kept away from conditions in between now reach
+ * them: these must not raise errors.
+ * Not done: outer joins between the two; NOT IN, EXISTS and correlated subqueries, for which Spark writes
+ * no second one; columns of different types, floating-point and collated values, whose equal values may
+ * look different.
+ * Cost: planning O(n) for n operators. May lose when the side that stays is larger than estimated: then
+ * the other one is joined in full.
+ * Runs in injectPreCBORule, after Spark has inferred filters and before orders of joins are chosen: two
+ * lookups in the same rows have columns of the same ids, for which no order is chosen. A second run finds
+ * one lookup and passes by.
+ * Conf: spark.selinger.removeImpliedLookups.enabled.
+ */
+final class RemoveImpliedLookups(session: SparkSession)
+    extends GuardedRule(RemoveImpliedLookups, SelingerConf.switches) {
+  import RemoveImpliedLookups._
+
+  override protected def rewrite(plan: LogicalPlan): LogicalPlan = plan match {
+    // Spark takes their conditions apart once more, to find the rows that are written.
+    case _: RowLevelWrite => plan
+    case _ =>
+      val query = new WholeQuery(plan)
+      val decided = ImpliedLookups.in(plan).filterNot(_ => isLate).map(decide(_, query))
+      val removed = decided.collect {
+        case (found, made) if made.outcome == Outcome.Changed =>
+          found.removed
+      }
+      val result = without(plan, removed)
+      // Filters with IN become joins, which have decisions of their own.
+      val root = result match {
+        case Subquery(child, _) => child
+        case other => other
+      }
+      decided.foreach { case (_, made) => Decision.record(root, made) }
+      result
+  }
+
+  private def isLate: Boolean =
+    PlanningPass.current.usedMs > SelingerConf.switches.budgetMs.toDouble
+
+  private def decide(found: Implied, query: WholeQuery): (Implied, Decision) = {
+    val kept = LeafStatistics.estimator.estimate(found.kept.filter).map { estimate =>
+      val width = estimate.rowBytes(found.kept.filter.output)
+      (estimate.rows, JoinSide(estimate.rows.value, width, shuffleExists = false))
+    }
+    val limits = JoinLimits.ofSession(Phase.Static, Cluster.of(session))
+    val fits = kept.map { case (_, side) => limits.mayBroadcast(side, stockAgrees = false) }
+    val declined = Precondition.firstUnmet(preconditions(query), Subject(found, fits))
+    (found, decision(found, declined, kept.map(_._1)))
+  }
+
+  private def decision(
+      found: Implied,
+      declined: Option[Reason],
+      rows: Option[Quantity]
+  ): Decision = {
+    val acts = declined.isEmpty
+    Decision(
+      rule = info.id,
+      node = NodeText.of(found.removed.filter),
+      key = NodeText.key(found.removed.filter),
+      outcome =
+        if (!acts) Outcome.Declined
+        else if (SelingerConf.switches.mode == Mode.On) Outcome.Changed
+        else Outcome.Advised,
+      reason = declined.getOrElse(Removed),
+      chosen = Option.when(acts)(s"looked up for ${nameOf(found.kept)} alone"),
+      stock = Option.when(acts)("for both"),
+      evidence =
+        rows.toSeq.map(known => Evidence(nameOf(found.kept), known.value, "rows", known.origin)),
+      setting = Option.when(acts)(info.switch),
+      settingTo = Option.when(acts)("false"),
+      title = Some(s"IN of ${nameOf(found.removed)} and ${nameOf(found.kept)}")
+    )
+  }
+}
+
+object RemoveImpliedLookups
+    extends RuleDescription(
+      "removeImpliedLookups",
+      RuleKind.Logical,
+      "Looks up one of two tables that are joined by equal keys in an IN, where Spark looks up both."
+    ) {
+
+  val Removed: Reason = Reason(
+    "LOOKUP_IMPLIED",
+    "Spark would look up the keys of both tables in the subquery of IN. The tables are joined by these " +
+      "keys, so it is enough to look up those of the smaller table: the join removes the same rows of " +
+      "the other.",
+    "Nothing to do."
+  )
+
+  val KeptLarge: Reason = Reason(
+    "KEPT_SIDE_LARGE",
+    "Spark looks up the keys of two joined tables in the subquery of IN. One lookup would be enough, " +
+      "but neither table is expected to be small enough for a broadcast after it, so both stay: each " +
+      "saves rows of a shuffle.",
+    "Set spark.selinger.join.broadcastMaxBytes higher if there is memory for larger broadcasts."
+  )
+
+  override def hooks: Seq[Hook] = Seq(
+    Hook.PreCbo(
+      "Spark has inferred filters by then, and orders of joins have not been chosen."
+    )(new RemoveImpliedLookups(_))
+  )
+
+  override def reasons: Seq[Reason] = Seq(
+    Reason.StreamingPlan,
+    Reason.MayRaise,
+    Reason.SharedSubplan,
+    Reason.NoStatistics,
+    KeptLarge,
+    Removed
+  )
+
+  override def example: String =
+    "SELECT * FROM sales s JOIN items i ON s.item = i.id WHERE s.item IN (SELECT item FROM chosen)"
+
+  /** @param mayBroadcast whether the side that stays is small enough; none where its rows are not known */
+  private final case class Subject(found: Implied, mayBroadcast: Option[Boolean])
+
+  private def preconditions(query: WholeQuery): Seq[Precondition[Subject]] = Seq(
+    Precondition(Reason.StreamingPlan)(_ => !query.isStreaming),
+    Precondition(Reason.MayRaise)(_.found.between.forall(RaisedErrors.isSafe)),
+    Precondition(Reason.SharedSubplan)(subject =>
+      !query.isSharedWithin(subject.found.removed.filter, subject.found.region)
+    ),
+    Precondition(Reason.NoStatistics)(_.mayBroadcast.isDefined),
+    Precondition(KeptLarge)(_.mayBroadcast.forall(identity))
+  )
+
+  private def nameOf(lookup: Lookup): String = RelationNames.of(lookup.filter)
+
+  private def without(plan: LogicalPlan, removed: Seq[Lookup]): LogicalPlan = {
+    def stripped(operator: LogicalPlan): LogicalPlan = operator match {
+      case filter: Filter =>
+        val conditions = removed.filter(_.filter eq filter).map(_.condition)
+        val left = Selectivity
+          .conjuncts(filter.condition)
+          .filterNot(conjunct => conditions.exists(_ eq conjunct))
+        if (conditions.isEmpty) filter
+        else left.reduceOption(And).fold(stripped(filter.child))(Filter(_, filter.child))
+      case other => other
+    }
+    if (removed.isEmpty) plan else plan.transformDown { case filter: Filter => stripped(filter) }
+  }
+}

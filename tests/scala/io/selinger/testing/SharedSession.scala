@@ -85,6 +85,13 @@ object SharedSession {
       }
   }
 
+  /** Runs `body`, after which the temporary views of a session are as before. */
+  def withViews[A](session: SparkSession)(body: => A): A = {
+    val before = views(session)
+    try body
+    finally restore(session, before)
+  }
+
   private def views(session: SparkSession): Map[String, TemporaryViewRelation] = {
     val catalog = session.sessionState.catalog
     catalog.getTempViewNames().flatMap(name => catalog.getRawTempView(name).map(name -> _)).toMap

@@ -96,16 +96,13 @@ abstract class RuleContract(
     }
 
   /** Runs `body` with a query, after which settings and views of the session are as before. */
-  private def prepared[A](session: SparkSession)(body: => A): A = {
+  private def prepared[A](session: SparkSession)(body: => A): A = withTables(session) {
     val before = session.conf.getAll
-    try withTables(session)(body)
+    try SharedSession.withViews(session)(body)
     finally {
       session.conf.getAll.keySet.diff(before.keySet).foreach(session.conf.unset)
       before.foreach { case (key, value) =>
         if (session.conf.isModifiable(key)) session.conf.set(key, value)
-      }
-      session.catalog.listTables().collect().foreach { table =>
-        val _ = session.catalog.dropTempView(table.name)
       }
     }
   }

@@ -3,7 +3,7 @@ package io.selinger.rule
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Outcome, Reason}
 import io.selinger.stats.footers.ReadFooterStatistics
-import io.selinger.testing.{Answer, ExampleTables, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, ExampleTables, Grid, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, OneRowRelation}
 import org.apache.spark.sql.execution.{FileSourceScanExec, ReusedSubqueryExec, SparkPlan}
@@ -37,16 +37,19 @@ class MergeSubplansByCostSuite extends AnyFunSuite with SharedSession {
     }.distinctBy(_.canonicalized).size
   }
 
+  // Adaptive, and with ANSI.
+  private val modes = for (a <- Seq(true, false); b <- Seq(true, false)) yield (a, b)
+
   /** In each mode of Spark the answer of stock Spark, with the subplans merged. */
   private def assertMerged(text: String): Unit =
-    for (isAdaptive <- Seq(true, false); isAnsi <- Seq(true, false))
+    for ((isAdaptive, isAnsi) <- Grid.firstAndOne(modes, text))
       withConf(adaptive -> isAdaptive.toString, ansi -> isAnsi.toString) {
         val expected = withConf(off)(Answer.of(spark.sql(text)))
         assert(expected.isInstanceOf[Answer.Rows], text)
         withConf(always) {
           val df = spark.sql(text)
           val found = Answer.of(df)
-          val where = s"adaptive $isAdaptive, ANSI $isAnsi: $text"
+          val where = s"${Grid.clue}adaptive $isAdaptive, ANSI $isAnsi: $text"
           Answer.difference(expected, found).foreach(difference => fail(s"$where: $difference"))
           assert(decisions(df).exists(_.outcome == Outcome.Changed), where)
         }

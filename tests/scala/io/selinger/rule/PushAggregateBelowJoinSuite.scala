@@ -3,7 +3,7 @@ package io.selinger.rule
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Outcome, Reason}
 import io.selinger.exec.{AggregatePerTask, PlanAggregatePerTask}
-import io.selinger.testing.{Answer, ExampleTables, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, ExampleTables, Grid, Plans, SharedSession, Tables}
 import java.nio.file.{Files, Paths}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
@@ -214,9 +214,11 @@ class PushAggregateBelowJoinSuite extends AnyFunSuite with SharedSession {
     val name = file.getFileName.toString.stripSuffix(".sql")
     test(s"$name: the same answer with partial aggregates as on stock Spark") {
       val text = Files.readString(file)
+      // With ANSI and without it, with broadcasts and without them: adaptive or not.
+      val adaptively = if (Grid.isWhole) Seq(true, false) else Seq(Grid.one(Seq(true, false), name))
       for {
         strict <- Seq(true, false)
-        again <- Seq(true, false)
+        again <- adaptively
       } {
         val threshold = if (strict == again) "-1" else "10m"
         val mode = Seq(
@@ -228,7 +230,7 @@ class PushAggregateBelowJoinSuite extends AnyFunSuite with SharedSession {
         )
         val expected = withConf(mode :+ off: _*)(Answer.of(spark.sql(text)))
         withConf(mode :+ always: _*) {
-          val where = s"ANSI $strict, adaptive $again, threshold $threshold"
+          val where = s"${Grid.clue}ANSI $strict, adaptive $again, threshold $threshold"
           val fired = !never(name) && (!strict || !lenientOnly(name))
           assert(partialsOf(text).nonEmpty == fired, s"$where: ${optimized(text)}")
           Answer.difference(expected, Answer.of(spark.sql(text))).foreach { difference =>

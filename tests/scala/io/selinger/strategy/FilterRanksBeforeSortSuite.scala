@@ -4,7 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{Outcome, Reason}
 import io.selinger.exec.RankFilterExec
 import io.selinger.strategy.FilterRanksBeforeSort._
-import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, Grid, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.SortExec
 import org.scalatest.Assertion
@@ -26,12 +26,12 @@ class FilterRanksBeforeSortSuite extends AnyFunSuite with SharedSession {
   private def filters(df: DataFrame): Seq[RankFilterExec] =
     Plans.physical(df).collect { case filter: RankFilterExec => filter }
 
+  // Adaptive, and with generated code.
+  private val ways = for (a <- Seq("true", "false"); c <- Seq("true", "false")) yield (a, c)
+
   /** Asserts that ranks are filtered before the sort, with the answer of stock Spark, in each mode. */
   private def assertFires(text: String, settings: (String, String)*): Unit =
-    for {
-      adaptive <- Seq("true", "false")
-      codegen <- Seq("true", "false")
-    } {
+    for ((adaptive, codegen) <- Grid.firstAndOne(ways, text)) withClue(Grid.clue) {
       val modes = settings ++ Seq(
         always,
         "spark.sql.adaptive.enabled" -> adaptive,

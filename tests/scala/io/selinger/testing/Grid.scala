@@ -26,6 +26,22 @@ object Grid {
       all.indices.collect { case i if always(all(i)) || drawn(i) => all(i) }
     }
 
+  /** The first of `all`, and one of the others: for each key another one. */
+  def firstAndOne[A](all: Seq[A], key: Any): Seq[A] =
+    if (isWhole) all else Seq(all.head, one(all.tail, key))
+
+  /** One of `all`, for each key another one, where only a whole run takes them all. */
+  def one[A](all: Seq[A], key: Any): A = all(new Random((seed, key).##.toLong).nextInt(all.size))
+
+  /** A part of `all` that is as large as this share of it, for each key another one. */
+  def part[A](all: Seq[A], share: Double, key: Any): Seq[A] =
+    if (isWhole) all
+    else {
+      val size = math.ceil(all.size * share).toInt
+      val drawn = new Random((seed, key).##.toLong).shuffle(all.indices.toList).take(size).toSet
+      all.indices.collect { case i if drawn(i) => all(i) }
+    }
+
   /** The first numbers of a fixed range, or in a short run some of them and `more` random ones. */
   def seeds(whole: Int, short: Int, more: Int): Seq[Int] =
     if (isWhole) 1 to whole

@@ -85,6 +85,13 @@ object SharedSession {
       }
   }
 
+  /** Runs `body`, after which the temporary views of a session are as before. */
+  def withViews[A](session: SparkSession)(body: => A): A = {
+    val before = views(session)
+    try body
+    finally restore(session, before)
+  }
+
   private def views(session: SparkSession): Map[String, TemporaryViewRelation] = {
     val catalog = session.sessionState.catalog
     catalog.getTempViewNames().flatMap(name => catalog.getRawTempView(name).map(name -> _)).toMap
@@ -107,6 +114,8 @@ object SharedSession {
       .master("local[2]")
       .appName("selinger-tests")
       .config("spark.ui.enabled", false)
+      // Or each class name that generated code mentions is asked for over the network.
+      .config("spark.sql.artifact.isolation.enabled", false)
       .config("spark.log.level", "OFF")
       .config("spark.driver.host", "localhost")
       .config("spark.sql.shuffle.partitions", 4L)
@@ -121,6 +130,7 @@ object SharedSession {
       .config(SelingerConf.FOOTER_BUDGET_MS.key, patient)
       .config(SelingerConf.SAMPLING_BUDGET_MS.key, patient)
     extensions.foreach(builder.withExtensions)
+    MissingClasses.remember()
     builder.create()
   }
 

@@ -3,9 +3,10 @@ package io.selinger.ordering.ablation
 import io.selinger.bench.JoinShapes
 import io.selinger.conf.SelingerConf
 import io.selinger.ordering.ReorderJoins
-import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, Grid, Plans, SharedSession, Tables}
 import java.nio.file.{Files, Paths}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.scalatest.funsuite.AnyFunSuite
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
@@ -30,8 +31,23 @@ class MechanismSuite extends AnyFunSuite with SharedSession {
     Plans.execution(spark.sql(text)).optimizedPlan
 
   /** The optimised plan without ids and the names that Spark numbers: new ones each time. */
-  private def textOf(query: String): String =
-    optimized(query).toString.replaceAll("#\\d+L?", "#").replaceAll("propagatedFilter_\\d+", "_")
+  private def textOf(plan: LogicalPlan): String =
+    plan.toString.replaceAll("#\\d+L?", "#").replaceAll("propagatedFilter_\\d+", "_")
+
+  /** What two plans share only if they are the same: the files they read, and ids in their order. */
+  private def identityOf(plan: LogicalPlan): String = {
+    val files = plan.collectLeaves().collect { case leaf: LogicalRelation =>
+      leaf.relation
+    }.collect {
+      case relation: HadoopFsRelation => relation.location.rootPaths
+    }
+    val ids = mutable.LinkedHashMap.empty[String, Int]
+    val text = "#\\d+".r.replaceAllIn(
+      plan.toString,
+      id => s"#${ids.getOrElseUpdate(id.matched, ids.size)}"
+    )
+    files.mkString(text, "; ", "")
+  }
 
   // Queries that have joins to order.
   private lazy val queries: Seq[(String, String)] = {
@@ -54,8 +70,26 @@ class MechanismSuite extends AnyFunSuite with SharedSession {
   private val plans = mutable.HashMap.empty[(String, Seq[(String, String)]), String]
   private val answers = mutable.HashMap.empty[String, Answer]
 
+  // Many mechanisms change a query to the same plan: it is run once.
+  private val same = mutable.HashSet.empty[(String, String)]
+
   private def planned(variant: Seq[(String, String)], without: Mechanism)(text: String) =
-    withConf(variant :+ (Mechanism.setting -> without.name): _*)(textOf(text))
+    withConf(variant :+ (Mechanism.setting -> without.name): _*)(optimized(text))
+
+  private def assertSame(
+      path: String,
+      text: String,
+      variant: Seq[(String, String)],
+      without: Mechanism
+  ): Unit = {
+    val expected = answers.getOrElseUpdate(
+      path,
+      withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(text)))
+    )
+    val found =
+      withConf(variant :+ (Mechanism.setting -> without.name): _*)(Answer.of(spark.sql(text)))
+    Answer.difference(expected, found).foreach(difference => fail(s"$path: $difference"))
+  }
 
   // Mechanisms without which something was another.
   private val changing = mutable.Set.empty[Mechanism]
@@ -123,47 +157,64 @@ class MechanismSuite extends AnyFunSuite with SharedSession {
     assert(sources.size > 20 && unread.isEmpty)
   }
 
+  /** How many of the queries have another plan without a mechanism, all of which give the same answers. */
+  private def plansChanged(mechanism: Mechanism, queries: Seq[(String, String)]): Int = {
+    val changed = for {
+      (path, text) <- queries
+      variant <- variants
+      full = plans.getOrElseUpdate((path, variant), withConf(variant: _*)(textOf(optimized(text))))
+      other = planned(variant, mechanism)(text)
+      if textOf(other) != full
+    } yield if (same.add((path, identityOf(other)))) assertSame(path, text, variant, mechanism)
+    if (changed.nonEmpty) changing += mechanism
+    changed.size
+  }
+
+  /** How many of the generated joins have another order without a mechanism, each with every join once. */
+  private def ordersChanged(
+      mechanism: Mechanism,
+      generated: Seq[(LogicalPlan, LogicalPlan)]
+  ): Int = {
+    val changed = generated.count { case (plan, full) =>
+      val found = ordered(plan, Some(mechanism))
+      val joins = joinsOf(plan)
+      assert(found.resolved && found.outputSet == plan.outputSet && joinsOf(found) == joins)
+      assert(found.collectLeaves().toSet == plan.collectLeaves().toSet)
+      !found.fastEquals(full)
+    }
+    if (changed > 0) changing += mechanism
+    changed
+  }
+
+  // Of the queries and generated joins, for each mechanism others.
+  private val share = 0.3
+
   Mechanism.all.foreach { mechanism =>
     test(s"without ${mechanism.name}: the same answers where the plan is another one") {
       Tables.register(spark)
       assert(queries.size > 10)
-      val changed = for {
-        (path, text) <- queries
-        variant <- variants
-        full = plans.getOrElseUpdate(
-          (path, variant),
-          withConf(variant: _*)(textOf(text))
-        )
-        if planned(variant, mechanism)(text) != full
-      } yield {
-        val expected = answers.getOrElseUpdate(
-          path,
-          withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(text)))
-        )
-        val settings = variant :+ (Mechanism.setting -> mechanism.name)
-        val found = withConf(settings: _*)(Answer.of(spark.sql(text)))
-        Answer.difference(expected, found).foreach(difference => fail(s"$path: $difference"))
-        path
+      withClue(Grid.clue) {
+        val some = Grid.part(queries, share, mechanism.name)
+        info(s"${plansChanged(mechanism, some)} plans of ${some.size} queries changed")
       }
-      info(s"${changed.size} plans changed")
-      if (changed.nonEmpty) changing += mechanism
     }
 
     test(s"without ${mechanism.name}: orders of generated joins have every join once") {
-      val changed = generated.zip(orders).count { case (plan, full) =>
-        val found = ordered(plan, Some(mechanism))
-        val joins = joinsOf(plan)
-        assert(found.resolved && found.outputSet == plan.outputSet && joinsOf(found) == joins)
-        assert(found.collectLeaves().toSet == plan.collectLeaves().toSet)
-        !found.fastEquals(full)
+      withClue(Grid.clue) {
+        val some = Grid.part(generated.zip(orders), share, mechanism.name)
+        info(s"${ordersChanged(mechanism, some)} orders of ${some.size} changed")
       }
-      info(s"$changed orders changed")
-      if (changed > 0) changing += mechanism
     }
   }
 
   // After all others, which fill in what it looks at.
   test("each mechanism changes some plan or order, but those that say why not") {
+    Tables.register(spark)
+    // By chance, it may have changed none of those that it was tried with.
+    (Mechanism.all.toSet -- changing -- unchanging.keySet).foreach { mechanism =>
+      val _ = generated.zip(orders).exists(join => ordersChanged(mechanism, Seq(join)) > 0) ||
+        queries.exists(query => plansChanged(mechanism, Seq(query)) > 0)
+    }
     val rest = Mechanism.all.toSet -- changing
     assert(rest == unchanging.keySet, s"unchanged: ${rest.mkString(", ")}")
   }

@@ -32,12 +32,16 @@ import scala.util.Try
  * has done.
  */
 final class StockPlan(
+    beforeCboOnce: LogicalPlan,
     optimizedOnce: LogicalPlan,
     preparedOnce: SparkPlan,
     run: => QueryExecution
 ) {
 
   private lazy val execution: Option[QueryExecution] = Try(run).toOption
+
+  /** As rules of injectPreCBORule get it: IN and EXISTS are no joins yet. */
+  def beforeCbo: LogicalPlan = beforeCboOnce.clone()
 
   def optimized: LogicalPlan = optimizedOnce.clone()
 
@@ -71,12 +75,21 @@ object StockPlan {
 
   def of(session: SparkSession, text: String): StockPlan =
     SharedSession.withConf(session, Seq(SelingerConf.MODE.key -> "off")) {
-      val execution = Plans.execution(session.sql(text))
+      val (execution, beforeCbo) = BeforeCbo.during {
+        val execution = Plans.execution(session.sql(text))
+        val _ = execution.optimizedPlan
+        execution
+      }
       val prepared = execution.executedPlan match {
         case adaptive: AdaptiveSparkPlanExec => adaptive.initialPlan
         case plan => plan
       }
-      new StockPlan(execution.optimizedPlan, prepared, ran(session, text))
+      new StockPlan(
+        beforeCbo.getOrElse(execution.optimizedPlan),
+        execution.optimizedPlan,
+        prepared,
+        ran(session, text)
+      )
     }
 
   private def ran(session: SparkSession, text: String): QueryExecution = {
@@ -126,7 +139,7 @@ object HookCall {
     case _: Hook.OnDemand => None
     case known: Hook.EachPlan => Some(new OfObserver(known))
     case known: Hook.OptimizerBatch => Some(new OfRule(known.create(session)))
-    case known: Hook.PreCbo => Some(new OfRule(known.create(session)))
+    case known: Hook.PreCbo => Some(new OfRule(known.create(session), _.beforeCbo))
     case known: Hook.LateBatch => Some(new OfRule(known.create(session)))
     case known: Hook.RuntimeOptimizer => Some(new OfReplan(known.create(session)))
     case known: Hook.StagePreparation => Some(new OfPhysicalRule(known.create(session)))
@@ -138,16 +151,17 @@ object HookCall {
 
   private def statistics(plan: LogicalPlan): Seq[Statistics] = plan.map(_.stats)
 
-  private final class OfRule(rule: GuardedRule) extends HookCall {
+  private final class OfRule(rule: GuardedRule, planOf: StockPlan => LogicalPlan = _.optimized)
+      extends HookCall {
 
     override def changes(query: StockPlan): Boolean = {
-      val plan = query.optimized
+      val plan = planOf(query)
       val before = statistics(plan)
       (rule(plan) ne plan) || statistics(plan) != before
     }
 
     override def isSettled(query: StockPlan): Boolean = {
-      val once = rule(query.optimized)
+      val once = rule(planOf(query))
       val before = statistics(once)
       rule(once).fastEquals(once) && statistics(once) == before
     }

@@ -129,6 +129,7 @@ object SharedSession {
       .config(SelingerConf.PLANNING_BUDGET_MS.key, patient)
       .config(SelingerConf.FOOTER_BUDGET_MS.key, patient)
       .config(SelingerConf.SAMPLING_BUDGET_MS.key, patient)
+    builder.withExtensions(_.injectPreCBORule(_ => BeforeCbo))
     extensions.foreach(builder.withExtensions)
     MissingClasses.remember()
     builder.create()

@@ -165,7 +165,7 @@ object RemoveImpliedLookups
   )
 
   override def example: String =
-    "SELECT * FROM sales s JOIN items i ON s.item = i.id WHERE s.item IN (SELECT item FROM chosen)"
+    "SELECT * FROM sales s JOIN items i ON s.item = i.id WHERE s.item IN (SELECT item FROM sales WHERE amount > 1)"
 
   /** @param mayBroadcast whether the side that stays is small enough; none where its rows are not known */
   private final case class Subject(found: Implied, mayBroadcast: Option[Boolean])

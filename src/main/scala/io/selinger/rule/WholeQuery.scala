@@ -37,10 +37,11 @@ private[rule] final class WholeQuery(plan: LogicalPlan) {
       .exists(times(_) > uses)
   }
 
-  /** Whether joins in a part of a plan are computed more often than the whole that it belongs to. */
+  /** Whether joins of a part of a plan are computed more often than the whole that it belongs to. */
   def isSharedWithin(part: LogicalPlan, whole: LogicalPlan): Boolean = prunesPartitions || {
-    def topmost(plan: LogicalPlan) = plan.collectFirst { case join: Join => join }
-    lazy val uses = topmost(whole).fold(1)(times)
-    topmost(part).exists(times(_) > uses)
+    val joins = whole.collect { case join: Join if join.exists(_ eq part) => join } ++
+      part.collectFirst { case join: Join => join }
+    lazy val uses = joins.headOption.fold(1)(times)
+    joins.drop(1).exists(times(_) > uses)
   }
 }

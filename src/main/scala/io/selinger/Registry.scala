@@ -17,6 +17,7 @@ import io.selinger.strategy.{
   ReduceJoinInput,
   SelectAggregateOperator,
   SelectJoinOperator,
+  SizeShuffles,
   StopPartialAggregation
 }
 
@@ -49,6 +50,8 @@ object Registry {
       ReorderJoins,
       PushAggregateBelowJoin,
       SelectJoinOperator,
+      // Before rules that look for equal shuffles.
+      SizeShuffles,
       AwaitBuildSide,
       ReduceJoinInput,
       PushJoinKeysIntoScan,

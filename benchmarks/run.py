@@ -47,6 +47,7 @@ def parser(
     add("--profiles", default="stock,selinger", help=f"of {','.join(NAMES)}; the first is the base")
     add("--memory", default="8g", help="heap of every session")
     add("--cores", type=int, default=2, help="threads of every session and of DuckDB")
+    add("--partitions", default="16", help="shuffle partitions of every session, or default")
     add("--duckdb-memory", default="3GB")
     add("--timeout", type=float, default=600.0, help="seconds a query may take")
     add("--remeasure", type=float, help="measure again what has a ratio above this, such as 1.1")
@@ -131,7 +132,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     folder = make(options.suite, options.sf, layout=options.layout)
     queries = choose(load_queries(options.suite), options.queries)
     profiles = [
-        make_profile(name, options.memory, options.cores) for name in options.profiles.split(",")
+        make_profile(name, options.memory, options.cores, options.partitions)
+        for name in options.profiles.split(",")
     ]
     name = data_name(options.suite, options.sf, options.layout)
     out = (options.out or RESULTS / f"{name}.json").resolve()

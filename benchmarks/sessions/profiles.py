@@ -16,8 +16,10 @@ from selinger.install import spark_conf
 
 from benchmarks.paths import public_text
 
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
 COMMON = {
-    "spark.sql.shuffle.partitions": "16",
+    _PARTITIONS: "16",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -85,9 +87,15 @@ class Profile:
         return hashlib.sha256(Path(jar).read_bytes()).hexdigest() if jar else None
 
 
-def make_profile(name: str, memory: str = "8g", cores: int = 2) -> Profile:
+def make_profile(
+    name: str, memory: str = "8g", cores: int = 2, partitions: str = COMMON[_PARTITIONS]
+) -> Profile:
     """Give a profile by its name; after ``selinger:`` comes one of its settings: ``key=value``."""
     conf = {"spark.master": f"local[{cores}]", "spark.driver.memory": memory, **COMMON}
+    conf[_PARTITIONS] = partitions
+    if partitions == "default":
+        # Setting Spark's own number would make it the user's.
+        del conf[_PARTITIONS]
     if name.startswith("selinger"):
         key, _, value = name.removeprefix("selinger").removeprefix(":").partition("=")
         own = {f"spark.selinger.{key}": value} if key else {}

@@ -23,6 +23,7 @@ import io.selinger.strategy.{
   ReduceJoinInput,
   SelectAggregateOperator,
   SelectJoinOperator,
+  SizeShuffles,
   StopPartialAggregation
 }
 
@@ -58,6 +59,8 @@ object Registry {
       PushAggregateBelowJoin,
       DeduplicateSemiJoins,
       SelectJoinOperator,
+      // Before rules that look for equal shuffles.
+      SizeShuffles,
       AwaitBuildSide,
       ReduceJoinInput,
       PushJoinKeysIntoScan,

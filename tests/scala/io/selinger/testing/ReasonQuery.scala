@@ -13,6 +13,7 @@ import scala.jdk.CollectionConverters._
  * done before, in their order; `${tmp}` stands for a folder that is the query's own:
  *
  *   - `-- set key=value`: a setting of the session
+ *   - `-- unset key`: the setting is as if nobody had set it
  *   - `-- run statement`
  *   - `-- let name = query`: `${name}` stands for the first value that the query returns
  *   - `-- stream table`: the table is read as a stream, and the query is run as one
@@ -33,6 +34,9 @@ final class ReasonQuery(text: String) {
       filled(line, values) match {
         case Setting(key, value) =>
           session.conf.set(key, value)
+          values
+        case Unset(key) =>
+          session.conf.unset(key)
           values
         case Statement(statement) =>
           session.sql(statement).collect()
@@ -90,6 +94,7 @@ final class ReasonQuery(text: String) {
 
 object ReasonQuery {
   private val Setting = "-- set ([^=]+)=(.*)".r
+  private val Unset = "-- unset (.+)".r
   private val Statement = "(?s)-- run (.*)".r
   private val Value = "-- let (\\w+) = (.*)".r
   private val Stream = "-- stream (\\w+)".r

@@ -22,6 +22,10 @@ private[explain] object Verdict {
       ),
     "mergeSubplansByCost" ->
       ("group of aggregations computed in one pass", "groups of aggregations computed in one pass"),
+    "sizeShuffles" -> (
+      "part of the query shuffled into fewer partitions",
+      "parts of the query shuffled into fewer partitions"
+    ),
     "awaitBuildSide" -> ("join waits for its small side", "joins wait for their small sides"),
     "reduceJoinInput" -> (
       "join reads only rows that have a key of its small side",

@@ -19,7 +19,8 @@ private[strategy] object Subqueries {
       }).collect { case subquery: LogicalPlan => subquery }
     }
 
-  private def within(plan: LogicalPlan): Seq[LogicalPlan] =
+  /** The plans of all subqueries of a plan, those of subqueries included. */
+  def within(plan: LogicalPlan): Seq[LogicalPlan] =
     of(plan).flatMap(subquery => subquery +: within(subquery))
 
   private val sharedTag = TreeNodeTag[Unit]("selinger.sharedWithSubquery")

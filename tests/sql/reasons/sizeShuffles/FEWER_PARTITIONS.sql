@@ -1,0 +1,2 @@
+-- unset spark.sql.shuffle.partitions
+SELECT customer, sum(amount) FROM sales GROUP BY customer

@@ -1,0 +1,1 @@
+SELECT customer, sum(amount) FROM sales GROUP BY customer

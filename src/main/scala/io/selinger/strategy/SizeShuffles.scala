@@ -57,8 +57,8 @@ import org.apache.spark.sql.internal.SQLConf
  * }}}
  *
  * The number: the smallest one gives each core four partitions, and is at least 16. It is doubled until
- * partitions of `spark.sql.adaptive.advisoryPartitionSizeInBytes` hold the bytes that are expected, twice.
- * Spark would merge partitions up to that size anyway, and what it measures is compressed.
+ * partitions of `spark.sql.adaptive.advisoryPartitionSizeInBytes` hold eight times the bytes that are
+ * expected. Spark would merge partitions up to that size anyway, and what it measures is compressed.
  *
  * All shuffles of a plan get the same number, that of the largest. So what is joined stays partitioned
  * alike, and what is shuffled twice in the same way is still shuffled once. Adaptive execution plans a
@@ -123,12 +123,14 @@ final class SizeShuffles(session: SparkSession)
 
     lazy val isStream: Boolean = linksOf(plan).exists(_.isStreaming)
 
+    private lazy val shared: Option[Shared] =
+      linksOf(plan).flatMap(_.getTagValue(sharedTag)).headOption
+
     /** Of the largest shuffle; none where nothing is known of one of them. */
     lazy val size: Option[ShuffleSize] =
-      linksOf(plan).flatMap(_.getTagValue(sharedTag)).headOption match {
-        case Some(shared) => shared.size
-        case None => largest(shuffles.map(ShuffleSize.of(_, cluster)))
-      }
+      shared.fold(largest(shuffles.map(ShuffleSize.of(_, cluster))))(_.size)
+
+    def whose: String = if (shared.isDefined) " of the query and its subqueries" else ""
 
     lazy val number: Int = size.fold(default)(numberFor(_, smallest))
 
@@ -194,7 +196,12 @@ final class SizeShuffles(session: SparkSession)
 
   private def evidence(subject: Subject): Seq[Evidence] =
     subject.size.toSeq.map { size =>
-      Evidence("expected in the largest shuffle", size.expected, "bytes", size.origin)
+      Evidence(
+        s"expected in the largest shuffle${subject.whose}",
+        size.expected,
+        "bytes",
+        size.origin
+      )
     } :+ Evidence(
       s"room in ${subject.number} partitions",
       subject.number * target,
@@ -274,10 +281,10 @@ object SizeShuffles
   private val partitionsPerCore = 4
   private val fewest = 16
 
-  // What is expected is wrong by such a factor in either direction even for few joins (Leis et al., How
-  // Good Are Query Optimizers, Really?, VLDB 2015). Where it is wrong by more, partitions become larger
-  // than Spark's target, which counts compressed bytes.
-  private val margin = 2.0
+  // Estimates of several joins are often wrong by more (Leis et al., How Good Are Query Optimizers,
+  // Really?, VLDB 2015), and large partitions spill, while what small ones cost only shows where they are
+  // tiny. Where it is wrong by more than that, partitions become larger than Spark's target.
+  private val margin = 8.0
 
   // On logical operators: the number of partitions that the plan got before it began to run.
   private val numberTag = TreeNodeTag[Int]("selinger.shufflePartitions")

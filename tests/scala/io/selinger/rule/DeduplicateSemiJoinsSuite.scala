@@ -119,7 +119,7 @@ class DeduplicateSemiJoinsSuite extends AnyFunSuite with SharedSession {
     )
   }
 
-  test("fires inside a scalar subquery, and where all of a table is deleted by it twice") {
+  test("fires inside a scalar subquery") {
     assertFires(
       "SELECT (SELECT count(*) FROM dims WHERE k IN (SELECT k FROM facts)) AS n, id FROM dupes"
     )

@@ -62,7 +62,9 @@ class RemoveImpliedLookupsSuite extends AnyFunSuite with SharedSession {
     fires(
       "SELECT f.id, d.id FROM facts f JOIN dims d ON f.k = d.k WHERE d.k IN (SELECT k FROM nulls)"
     )
-    fires("SELECT f.id FROM facts f JOIN nothing d ON f.k = d.k WHERE d.k IN (SELECT k FROM dupes)")
+    isSame(
+      "SELECT f.id FROM facts f JOIN nothing d ON f.k = d.k WHERE d.k IN (SELECT k FROM dupes)"
+    )
     fires("SELECT f.id FROM facts f JOIN dims d ON f.k = d.k WHERE f.k IN (SELECT k FROM nothing)")
   }
 
@@ -79,11 +81,32 @@ class RemoveImpliedLookupsSuite extends AnyFunSuite with SharedSession {
     )
   }
 
-  test("fires on each of several subqueries") {
-    fires(
+  test("fires on each of several subqueries, and says so of each") {
+    val several = fires(
       "SELECT f.id FROM facts f JOIN dims d ON f.k = d.k WHERE f.k IN (SELECT k FROM dupes) " +
         "AND d.k IN (SELECT k FROM facts WHERE id < 700)",
       left = 2
+    )
+    assert(decisions(several).count(_.outcome == Outcome.Changed) == 2)
+  }
+
+  test("fires on two columns of one table, however large it is") {
+    withConf("spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+      assert(lookups(
+        isSame("SELECT id FROM dupes WHERE big = id AND big IN (SELECT id FROM facts)")
+      ) == 1)
+    }
+  }
+
+  test("does not fire where the other table is joined with a third one before, or with a hint") {
+    declines(
+      "SELECT f.id FROM facts f JOIN dupes e ON f.s = e.s JOIN dims d ON f.k = d.k " +
+        "WHERE f.k IN (SELECT k FROM nulls)",
+      rule.KeptLarge
+    )
+    declines(
+      "SELECT /*+ MERGE(d) */ f.id FROM facts f JOIN dims d ON f.k = d.k WHERE f.k IN (SELECT k FROM dupes)",
+      Reason.HintObeyed
     )
   }
 
@@ -152,6 +175,12 @@ class RemoveImpliedLookupsSuite extends AnyFunSuite with SharedSession {
       "WHERE f.k IN (SELECT k FROM dupes)"
     declines(text, Reason.MayRaise, ansi)
     fires(text.replace("100 / (f.id + d.id) < 90", "f.id < d.id"))
+    declines(
+      "SELECT f.id FROM facts f JOIN dims d ON f.k = d.k WHERE f.k IN (SELECT k FROM dupes) " +
+        "AND f.s IN (SELECT s FROM dims e WHERE 100 / (f.id - e.id) > 5)",
+      Reason.MayRaise,
+      ansi
+    )
     declines(
       "SELECT f.id FROM facts f JOIN dims d ON f.k = d.k WHERE f.k IN (SELECT k FROM dupes)",
       rule.KeptLarge,

@@ -119,10 +119,11 @@ final class DeduplicateSemiJoins(session: SparkSession)
           case Some(gain) => Some(Remedy(SelingerConf.DEDUPLICATE_MIN_GAIN.key, Some(gain)))
           case None => Some(Remedy(info.switch, Some("false")))
         }
-      case Some(FewDuplicates) =>
-        saving.map(known =>
-          Remedy(SelingerConf.DEDUPLICATE_MIN_GAIN.key, Remedy.below(known.gain))
-        )
+      case Some(FewDuplicates) => saving.map { known =>
+          if (known.gain < SelingerConf.DEDUPLICATE_MIN_GAIN.value) {
+            Remedy(SelingerConf.DEDUPLICATE_MIN_GAIN.key, Remedy.below(known.gain))
+          } else Remedy(SelingerConf.EAGER_MIN_ROWS.key, Some(known.saved.toLong.toString))
+        }
       case _ => None
     }
     Decision(
@@ -163,7 +164,8 @@ object DeduplicateSemiJoins
     "FEW_DUPLICATES",
     "Removing duplicates from the right side of this join would save too few rows for the work that " +
       "it adds.",
-    "Set spark.selinger.aggregate.deduplicateMinGain lower to do so more often."
+    "Set spark.selinger.aggregate.deduplicateMinGain or spark.selinger.aggregate.eager.minRows lower to " +
+      "do so more often."
   )
 
   override def hooks: Seq[Hook] = Seq(
@@ -197,9 +199,11 @@ object DeduplicateSemiJoins
   private final case class Saving(rows: Quantity, left: Quantity, stock: Double, chosen: Double) {
     def gain: Double = if (stock > 0.0) math.max(0.0, 1.0 - chosen / stock) else 0.0
 
+    def saved: Double = math.max(0.0, rows.value - left.value)
+
     def isEnough: Boolean =
       gain >= SelingerConf.DEDUPLICATE_MIN_GAIN.value &&
-        rows.value - left.value >= SelingerConf.EAGER_MIN_ROWS.value.toDouble
+        saved >= SelingerConf.EAGER_MIN_ROWS.value.toDouble
 
     def evidence: Seq[Evidence] = Seq(
       Evidence("right side", rows.value, "rows", rows.origin),

@@ -3,6 +3,7 @@ package io.selinger.rule
 import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.estimate.predicates.Selectivity
 import org.apache.spark.sql.catalyst.expressions.{
+  And,
   Attribute,
   EqualTo,
   ExprId,
@@ -11,26 +12,47 @@ import org.apache.spark.sql.catalyst.expressions.{
   ListQuery
 }
 import org.apache.spark.sql.catalyst.plans.InnerLike
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, LogicalPlan, Project}
 
 /** Finds filters with IN that say the same of the rows of one region of inner joins. */
 private[rule] object ImpliedLookups {
 
   /** A conjunct of a filter: columns, compared with the columns of a subquery. */
-  final case class Lookup(filter: Filter, condition: InSubquery, columns: Seq[Attribute])
+  final case class Lookup(filter: Filter, condition: InSubquery, columns: Seq[Attribute]) {
+
+    /** The rows that are looked up: how many of them are found is not known yet. */
+    def input: LogicalPlan = Selectivity
+      .conjuncts(filter.condition)
+      .filterNot(_.isInstanceOf[InSubquery])
+      .reduceOption(And)
+      .fold(filter.child)(Filter(_, filter.child))
+  }
 
   /**
    * @param region the joins, filters and projections that hold both
-   * @param kept the lookup that stays, that of the filter with fewer rows below
+   * @param kept the lookup that stays, that of fewer rows
    * @param removed the one that follows from it
-   * @param between conditions of the region, but for lookups: these are joins that raise nothing
+   * @param between conditions of the region, but for lookups that only compare columns
    */
   final case class Implied(
       region: LogicalPlan,
       kept: Lookup,
       removed: Lookup,
       between: Seq[Expression]
-  )
+  ) {
+
+    def isOneFilter: Boolean = kept.filter eq removed.filter
+
+    /** The joins that both lookups are below. */
+    private def joins: Seq[Join] = region.collect {
+      case join: Join if join.exists(_ eq removed.filter) => join
+    }
+
+    /** Whether what is looked up no more is first joined with what still is. */
+    def meetsKeptFirst: Boolean = joins.lastOption.exists(_.exists(_ eq kept.filter))
+
+    def hints: Seq[JoinHint] = region.collect { case join: Join => join.hint }
+  }
 
   /** Those of a plan, without its subqueries; each is removed at most once. */
   def in(plan: LogicalPlan): Seq[Implied] = {
@@ -52,7 +74,7 @@ private[rule] object ImpliedLookups {
 
   private def impliedIn(region: LogicalPlan, operators: Seq[LogicalPlan]): Seq[Implied] = {
     val lookups = operators.collect { case filter: Filter => lookupsOf(filter) }.flatten
-    if (lookups.size < 2) Nil
+    if (lookups.size < 2 || !haveOwnColumns(below(region, operators))) Nil
     else {
       val classes = classesOf(operators)
       val alike = lookups.groupBy(lookup =>
@@ -63,27 +85,37 @@ private[rule] object ImpliedLookups {
         )
       )
       alike.values.toSeq.filter(_.size > 1).flatMap { same =>
-        val kept = same.minBy(lookup => rowsBelow(lookup.filter))
+        val kept = same.minBy(lookup => rowsOf(lookup.input))
         same
-          .filterNot(_ eq kept)
+          .filterNot(_.condition eq kept.condition)
           .map(Implied(region, kept, _, conditionsIn(operators)))
       }
     }
   }
 
+  /** Columns are told apart by their ids. */
+  private def haveOwnColumns(plans: Seq[LogicalPlan]): Boolean = {
+    val ids = plans.flatMap(_.output.map(_.exprId))
+    ids.distinct.size == ids.size
+  }
+
   private def conditionsIn(operators: Seq[LogicalPlan]): Seq[Expression] =
     operators.flatMap(_.expressions).flatMap(Selectivity.conjuncts).filter {
-      case InSubquery(values, _) => values.exists(!_.isInstanceOf[Attribute])
+      case InSubquery(values, query) =>
+        isCorrelated(query) || values.exists(!_.isInstanceOf[Attribute])
       case _ => true
     }
 
-  private def rowsBelow(filter: Filter): Double =
-    LeafStatistics.estimator.estimate(filter.child).fold(Double.MaxValue)(_.rows.value)
+  /** A correlated subquery has conditions of its own for each row. */
+  private def isCorrelated(query: ListQuery): Boolean =
+    query.outerAttrs.nonEmpty || query.joinCond.nonEmpty
+
+  private def rowsOf(plan: LogicalPlan): Double =
+    LeafStatistics.estimator.estimate(plan).fold(Double.MaxValue)(_.rows.value)
 
   private def lookupsOf(filter: Filter): Seq[Lookup] =
     Selectivity.conjuncts(filter.condition).collect {
-      case in @ InSubquery(values, query: ListQuery)
-          if query.plan.deterministic && query.outerAttrs.isEmpty =>
+      case in @ InSubquery(values, query) if query.plan.deterministic && !isCorrelated(query) =>
         val columns = values.collect {
           case column: Attribute if AggregatePush.isComparable(column) => column
         }

@@ -8,6 +8,7 @@ import io.selinger.core.{
   Hook,
   Mode,
   NodeText,
+  Origin,
   Outcome,
   Phase,
   PlanningPass,
@@ -33,11 +34,14 @@ import org.apache.spark.sql.classic.SparkSession
  *
  * Fires when (each line is a Precondition below, in this order):
  *   1. the plan is not a stream                              else STREAMING_PLAN
- *   2. nothing that is computed in between can raise         else ERRORS_DEPEND_ON_PLAN
- *   3. no other part of the query has the filtered joins     else SHARED_SUBPLAN
- *   4. rows of the side that stays can be estimated          else NO_STATISTICS
- *   5. that side is expected to be small enough for a
- *      broadcast, so that it reduces the other as well       else KEPT_SIDE_LARGE
+ *   2. none of the joins has a hint                          else HINT_OBEYED
+ *   3. nothing that is computed in between can raise         else ERRORS_DEPEND_ON_PLAN
+ *   4. no other part of the query has the filtered joins     else SHARED_SUBPLAN
+ *   5. rows of the side that stays can be estimated          else NO_STATISTICS
+ *   6. the other side is first joined with it, and it is
+ *      expected to be small enough for a broadcast, so
+ *      that it reduces the other as well                     else KEPT_SIDE_LARGE
+ * 5 and 6 do not matter where both lookups are in one filter.
  *
  * {{{
  *   SELECT * FROM sales s JOIN items i ON s.item = i.id WHERE s.item IN (SELECT item FROM chosen)
@@ -55,7 +59,7 @@ import org.apache.spark.sql.classic.SparkSession
  * Not done: outer joins between the two; NOT IN, EXISTS and correlated subqueries, for which Spark writes
  * no second one; columns of different types, floating-point and collated values, whose equal values may
  * look different.
- * Cost: planning O(n) for n operators. May lose when the side that stays is larger than estimated: then
+ * Cost: planning O(n × lookups) for n operators. May lose when the side that stays is larger than estimated: then
  * the other one is joined in full.
  * Runs in injectPreCBORule, after Spark has inferred filters and before orders of joins are chosen: two
  * lookups in the same rows have columns of the same ids, for which no order is chosen. A second run finds
@@ -71,13 +75,15 @@ final class RemoveImpliedLookups(session: SparkSession)
     case _: RowLevelWrite => plan
     case _ =>
       val query = new WholeQuery(plan)
-      val decided = ImpliedLookups.in(plan).filterNot(_ => isLate).map(decide(_, query))
+      val decided = ImpliedLookups.in(plan).flatMap(found =>
+        Option.unless(isLate)(decide(found, query))
+      )
       val removed = decided.collect {
         case (found, made) if made.outcome == Outcome.Changed =>
           found.removed
       }
       val result = without(plan, removed)
-      // Filters with IN become joins, which have decisions of their own.
+      // Filters with IN become joins later, and Subquery is taken off: the root below it stays.
       val root = result match {
         case Subquery(child, _) => child
         case other => other
@@ -90,14 +96,22 @@ final class RemoveImpliedLookups(session: SparkSession)
     PlanningPass.current.usedMs > SelingerConf.switches.budgetMs.toDouble
 
   private def decide(found: Implied, query: WholeQuery): (Implied, Decision) = {
-    val kept = LeafStatistics.estimator.estimate(found.kept.filter).map { estimate =>
-      val width = estimate.rowBytes(found.kept.filter.output)
-      (estimate.rows, JoinSide(estimate.rows.value, width, shuffleExists = false))
-    }
+    val kept = LeafStatistics.estimator
+      .estimate(found.kept.input)
+      .filter(_.rows.origin != Origin.Default)
     val limits = JoinLimits.ofSession(Phase.Static, Cluster.of(session))
-    val fits = kept.map { case (_, side) => limits.mayBroadcast(side, stockAgrees = false) }
+    val fits = kept.map { estimate =>
+      val columns = found.kept.filter.output
+      val side = JoinSide(estimate.rows.value, estimate.rowBytes(columns), shuffleExists = false)
+        .copy(
+          upperBound = estimate.upperBound,
+          maxRows = estimate.bound,
+          widthIsKnown = estimate.widthIsKnown(columns)
+        )
+      limits.mayBroadcast(side, stockAgrees = false)
+    }
     val declined = Precondition.firstUnmet(preconditions(query), Subject(found, fits))
-    (found, decision(found, declined, kept.map(_._1)))
+    (found, decision(found, declined, kept.map(_.rows)))
   }
 
   private def decision(
@@ -109,7 +123,7 @@ final class RemoveImpliedLookups(session: SparkSession)
     Decision(
       rule = info.id,
       node = NodeText.of(found.removed.filter),
-      key = NodeText.key(found.removed.filter),
+      key = s"${NodeText.key(found.removed.filter)} ${found.removed.condition}",
       outcome =
         if (!acts) Outcome.Declined
         else if (SelingerConf.switches.mode == Mode.On) Outcome.Changed
@@ -121,7 +135,9 @@ final class RemoveImpliedLookups(session: SparkSession)
         rows.toSeq.map(known => Evidence(nameOf(found.kept), known.value, "rows", known.origin)),
       setting = Option.when(acts)(info.switch),
       settingTo = Option.when(acts)("false"),
-      title = Some(s"IN of ${nameOf(found.removed)} and ${nameOf(found.kept)}")
+      title = Some(
+        s"IN of ${Seq(found.removed, found.kept).map(nameOf).distinct.mkString(" and ")}"
+      )
     )
   }
 }
@@ -143,9 +159,9 @@ object RemoveImpliedLookups
 
   val KeptLarge: Reason = Reason(
     "KEPT_SIDE_LARGE",
-    "Spark looks up the keys of two joined tables in the subquery of IN. One lookup would be enough, " +
-      "but neither table is expected to be small enough for a broadcast after it, so both stay: each " +
-      "saves rows of a shuffle.",
+    "Spark looks up the keys of two joined tables in the subquery of IN. One lookup would be enough if " +
+      "the smaller table could be broadcast to the other one, and were joined with it first. That is " +
+      "not expected, so both lookups stay: each saves rows of a shuffle.",
     "Set spark.selinger.join.broadcastMaxBytes higher if there is memory for larger broadcasts."
   )
 
@@ -157,6 +173,7 @@ object RemoveImpliedLookups
 
   override def reasons: Seq[Reason] = Seq(
     Reason.StreamingPlan,
+    Reason.HintObeyed,
     Reason.MayRaise,
     Reason.SharedSubplan,
     Reason.NoStatistics,
@@ -172,12 +189,19 @@ object RemoveImpliedLookups
 
   private def preconditions(query: WholeQuery): Seq[Precondition[Subject]] = Seq(
     Precondition(Reason.StreamingPlan)(_ => !query.isStreaming),
+    Precondition(Reason.HintObeyed)(_.found.hints.forall(_ == JoinHint.NONE)),
     Precondition(Reason.MayRaise)(_.found.between.forall(RaisedErrors.isSafe)),
     Precondition(Reason.SharedSubplan)(subject =>
       !query.isSharedWithin(subject.found.removed.filter, subject.found.region)
     ),
-    Precondition(Reason.NoStatistics)(_.mayBroadcast.isDefined),
-    Precondition(KeptLarge)(_.mayBroadcast.forall(identity))
+    // Of two lookups in one filter, either does the work of both.
+    Precondition(Reason.NoStatistics)(subject =>
+      subject.found.isOneFilter || subject.mayBroadcast.isDefined
+    ),
+    Precondition(KeptLarge)(subject =>
+      subject.found.isOneFilter ||
+        subject.found.meetsKeptFirst && subject.mayBroadcast.forall(identity)
+    )
   )
 
   private def nameOf(lookup: Lookup): String = RelationNames.of(lookup.filter)

@@ -20,7 +20,10 @@ private[rule] final class WholeQuery(plan: LogicalPlan) {
 
   /** Spark prunes partitions by the rows of a join's side only while both are the same plan. */
   private lazy val prunesPartitions: Boolean =
-    plan.exists(_.expressions.exists(_.exists(_.isInstanceOf[DynamicPruning])))
+    plan.collectWithSubqueries {
+      case operator if operator.expressions.exists(_.exists(_.isInstanceOf[DynamicPruning])) =>
+        operator
+    }.nonEmpty
 
   /** Whether what a push would change is computed for something else, too. */
   def isShared(push: AggregatePush): Boolean = prunesPartitions || {
@@ -38,7 +41,7 @@ private[rule] final class WholeQuery(plan: LogicalPlan) {
   }
 
   /** Whether joins of a part of a plan are computed more often than the whole that it belongs to. */
-  def isSharedWithin(part: LogicalPlan, whole: LogicalPlan): Boolean = prunesPartitions || {
+  def isSharedWithin(part: LogicalPlan, whole: LogicalPlan): Boolean = {
     val joins = whole.collect { case join: Join if join.exists(_ eq part) => join } ++
       part.collectFirst { case join: Join => join }
     lazy val uses = joins.headOption.fold(1)(times)

@@ -114,7 +114,8 @@ def outline(decisions: Sequence[Decision]) -> dict[str, str]:
     seen: Counter[str] = Counter()
     found = {}
     for decision in decisions:
-        if decision.outcome == "informed":
+        # The number of shuffle partitions is set here.
+        if decision.outcome == "informed" or decision.rule == "sizeShuffles":
             continue
         node = f"{decision.rule}: {decision.node}"
         seen[node] += 1

@@ -4,7 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Origin, Outcome, Reason}
 import io.selinger.testing.{ExampleTables, Plans, SharedSession, Tables}
 import org.apache.spark.sql.{DataFrame, Row}
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{SparkPlan, SubqueryBroadcastExec}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 import org.apache.spark.sql.execution.exchange.{
   ENSURE_REQUIREMENTS,
@@ -222,6 +222,32 @@ class SizeShufflesSuite extends AnyFunSuite with SharedSession {
       "SELECT k, count(*) FROM facts WHERE id > (SELECT count(DISTINCT k) FROM dims) GROUP BY k"
     )
     assert(decisionsOf(df).size == 2)
+  }
+
+  test("partitions are pruned by a build side that is shuffled, as they are without the rule") {
+    withFolder { folder =>
+      val path = folder.resolve("parts").toString
+      spark.range(0, 2000, 1, 4).selectExpr("id", "id % 50 AS part").write.partitionBy("part")
+        .parquet(path)
+      def pruning(df: DataFrame) =
+        Plans.physical(df).count(_.isInstanceOf[SubqueryBroadcastExec])
+      // What the query itself shuffles needs more partitions than what is broadcast.
+      withConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES.key -> "4000") {
+        val text = s"""SELECT p.part, p.id % 1000, count(*), max(s), min(d.n)
+          |FROM (SELECT *, string(id) AS s FROM parquet.`$path`) p JOIN
+          |(SELECT k, count(*) AS n FROM dims WHERE id < 30 GROUP BY k) d ON p.part = d.k
+          |GROUP BY p.part, p.id % 1000""".stripMargin
+        val df = assertSame(text)
+        assert(numbersOf(df).size == 1 && numbersOf(df).head < 200)
+        assert(pruning(df) > 0 && withConf(off)(pruning(ran(text))) == pruning(df))
+      }
+    }
+  }
+
+  private def ran(text: String): DataFrame = {
+    val df = sql(text)
+    df.collect()
+    df
   }
 
   test("fires on a cached table, and on what reads it") {

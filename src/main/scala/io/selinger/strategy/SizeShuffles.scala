@@ -123,12 +123,14 @@ final class SizeShuffles(session: SparkSession)
 
     lazy val isStream: Boolean = linksOf(plan).exists(_.isStreaming)
 
+    private lazy val shared: Option[Shared] =
+      linksOf(plan).flatMap(_.getTagValue(sharedTag)).headOption
+
     /** Of the largest shuffle; none where nothing is known of one of them. */
     lazy val size: Option[ShuffleSize] =
-      linksOf(plan).flatMap(_.getTagValue(sharedTag)).headOption match {
-        case Some(shared) => shared.size
-        case None => largest(shuffles.map(ShuffleSize.of(_, cluster)))
-      }
+      shared.fold(largest(shuffles.map(ShuffleSize.of(_, cluster))))(_.size)
+
+    def whose: String = if (shared.isDefined) " of the query and its subqueries" else ""
 
     lazy val number: Int = size.fold(default)(numberFor(_, smallest))
 
@@ -194,7 +196,12 @@ final class SizeShuffles(session: SparkSession)
 
   private def evidence(subject: Subject): Seq[Evidence] =
     subject.size.toSeq.map { size =>
-      Evidence("expected in the largest shuffle", size.expected, "bytes", size.origin)
+      Evidence(
+        s"expected in the largest shuffle${subject.whose}",
+        size.expected,
+        "bytes",
+        size.origin
+      )
     } :+ Evidence(
       s"room in ${subject.number} partitions",
       subject.number * target,

@@ -209,7 +209,7 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
     val plain = spark.sql("SELECT id FROM facts WHERE id > 3")
     assert(section(plain) == "Nothing to decide: the query has no join and no aggregation.")
     assert(
-      section(spark.sql("SELECT k, count(*) FROM facts GROUP BY k")) ==
+      section(spark.sql("SELECT count(*) FROM facts")) ==
         "Nothing to decide: the query has no join, and no rule makes its aggregation cheaper."
     )
     val ours = "spark.selinger.selectJoinOperator.enabled"

@@ -4,12 +4,15 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Origin, Outcome, Reason}
 import io.selinger.testing.{ExampleTables, Plans, SharedSession, Tables}
 import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.{SparkPlan, SubqueryBroadcastExec}
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{
   ENSURE_REQUIREMENTS,
+  EnsureRequirements,
   ReusedExchangeExec,
-  ShuffleExchangeExec
+  ShuffleExchangeExec,
+  ValidateRequirements
 }
 import org.apache.spark.sql.internal.SQLConf
 import org.scalatest.funsuite.AnyFunSuite
@@ -232,7 +235,7 @@ class SizeShufflesSuite extends AnyFunSuite with SharedSession {
       def pruning(df: DataFrame) =
         Plans.physical(df).count(_.isInstanceOf[SubqueryBroadcastExec])
       // What the query itself shuffles needs more partitions than what is broadcast.
-      withConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES.key -> "2000") {
+      withConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES.key -> "16000") {
         val text = s"""SELECT p.part, p.id % 1000, count(*), max(s), min(d.n)
           |FROM (SELECT *, string(id) AS s FROM parquet.`$path`) p JOIN
           |(SELECT k, count(*) AS n FROM dims WHERE id < 30 GROUP BY k) d ON p.part = d.k
@@ -315,6 +318,35 @@ class SizeShufflesSuite extends AnyFunSuite with SharedSession {
            |WHERE y.id = 3 GROUP BY x.k) b ON a.k = b.k""".stripMargin
       )
       assert(Plans.joins(df).exists(_.startsWith("BroadcastHashJoin")))
+    }
+  }
+
+  test("a shuffle that Spark adds only because numbers differ is left out") {
+    withConf(noBroadcast, AwaitBuildSide.switch -> "false") {
+      val df = ran(
+        """SELECT a.id, b.n FROM dupes a JOIN
+          |(SELECT k, count(*) AS n FROM facts GROUP BY k) b ON a.k = b.k""".stripMargin
+      )
+      def isLeft(plan: SparkPlan) = plan.output.exists(_.name == "id")
+      val finished = Plans.physical(df).collect { case stage: ShuffleQueryStageExec => stage }
+      // As if the left side had finished first, and Spark planned the right side anew.
+      val begun = initialOf(df).transformUp { case exchange: ShuffleExchangeExec =>
+        if (isLeft(exchange)) finished.find(isLeft(_)).get
+        else {
+          exchange.outputPartitioning match {
+            case hash: HashPartitioning =>
+              exchange.copy(outputPartitioning = hash.copy(numPartitions = 200))
+            case other => fail(s"not by hash: $other")
+          }
+        }
+      }
+      def numbers(plan: SparkPlan) =
+        plan.collect { case exchange: ShuffleExchangeExec => exchange.numPartitions }
+      assert(numbers(begun) == Seq(200))
+      val replanned = EnsureRequirements().apply(begun)
+      assert(numbers(replanned) == Seq(200, 200))
+      val sized = new SizeShuffles(spark).apply(replanned)
+      assert(numbers(sized) == Seq(least) && ValidateRequirements.validate(sized))
     }
   }
 

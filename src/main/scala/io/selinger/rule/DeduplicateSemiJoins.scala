@@ -162,16 +162,15 @@ object DeduplicateSemiJoins
 
   val FewDuplicates: Reason = Reason(
     "FEW_DUPLICATES",
-    "Removing duplicates from the right side of this join would save too few rows for the work that " +
-      "it adds.",
+    "Removing duplicates from the right side of this join would save too little time, or too few rows.",
     "Set spark.selinger.aggregate.deduplicateMinGain or spark.selinger.aggregate.eager.minRows lower to " +
       "do so more often."
   )
 
   override def hooks: Seq[Hook] = Seq(
     Hook.LateBatch(
-      "Orders of joins have been chosen by then, and no rule of Spark runs later that would take the " +
-        "rows that are left for unique."
+      "Orders of joins have been chosen by then, and no later rule of Spark could wrongly assume that " +
+        "the remaining rows are unique."
     )(new DeduplicateSemiJoins(_))
   )
 

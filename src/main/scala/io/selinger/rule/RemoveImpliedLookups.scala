@@ -146,7 +146,7 @@ object RemoveImpliedLookups
     extends RuleDescription(
       "removeImpliedLookups",
       RuleKind.Logical,
-      "Looks up one of two tables that are joined by equal keys in an IN, where Spark looks up both."
+      "Where Spark applies the same IN to two joined tables, applies it to the smaller one only."
     ) {
 
   val Removed: Reason = Reason(
@@ -160,14 +160,14 @@ object RemoveImpliedLookups
   val KeptLarge: Reason = Reason(
     "KEPT_SIDE_LARGE",
     "Spark looks up the keys of two joined tables in the subquery of IN. One lookup would be enough if " +
-      "the smaller table could be broadcast to the other one, and were joined with it first. That is " +
-      "not expected, so both lookups stay: each saves rows of a shuffle.",
+      "the smaller table were broadcast, and joined with the other before any third table. One of " +
+      "these is not expected, so both lookups stay: each reduces the rows that are shuffled.",
     "Set spark.selinger.join.broadcastMaxBytes higher if there is memory for larger broadcasts."
   )
 
   override def hooks: Seq[Hook] = Seq(
     Hook.PreCbo(
-      "Spark has inferred filters by then, and orders of joins have not been chosen."
+      "Spark has inferred its filters by then, but Selinger has not yet chosen orders of joins."
     )(new RemoveImpliedLookups(_))
   )
 

@@ -214,8 +214,7 @@ object SizeShuffles
     extends RuleDescription(
       "sizeShuffles",
       RuleKind.Adaptive,
-      "Shuffles small data into fewer partitions than Spark's default of 200, by what is expected of its " +
-        "size."
+      "Shuffles data that is expected to be small into fewer partitions than Spark's default of 200."
     ) {
 
   override def hooks: Seq[Hook] = Seq(
@@ -231,7 +230,8 @@ object SizeShuffles
 
   val PartitionsSet: Reason = Reason(
     "SHUFFLE_PARTITIONS_SET",
-    "The number of shuffle partitions has been set for this session, so it stays.",
+    "The number of shuffle partitions has been set, in the session or in Spark's configuration, so that " +
+      "number is used.",
     "Unset spark.sql.shuffle.partitions and spark.sql.adaptive.coalescePartitions.initialPartitionNum " +
       "to let Selinger choose a number for each query."
   )
@@ -245,15 +245,15 @@ object SizeShuffles
 
   val PartitionsNeeded: Reason = Reason(
     "PARTITIONS_NEEDED",
-    "The largest shuffle is expected to fill Spark's number of partitions, or the cluster has so many " +
-      "cores that they need as many, so the number stays.",
+    "The largest shuffle may be large enough to need all of Spark's partitions, or there are enough cores " +
+      "to use them all, so the number stays.",
     "Nothing to do."
   )
 
   val PartitioningFixed: Reason = Reason(
     "PARTITIONING_FIXED",
-    "The rows of a shuffle meet rows whose partitions are fixed, for example by a REPARTITION hint, so " +
-      "the number stays.",
+    "A shuffle is joined with data whose partitions are fixed, for example by a REPARTITION hint, so all " +
+      "shuffles of this query keep Spark's number.",
     "Remove the hint if it is not needed."
   )
 

@@ -25,16 +25,19 @@ import org.slf4j.LoggerFactory
  *     │  Spark: parse, analyse, push predicates down
  *     ▼
  *   rule/      MergeSubplansByCost  ← estimate/, cost/ as below
+ *              RemoveImpliedLookups
  *   ordering/  ReorderJoins         ← the same
  *   rule/      ShareEstimates       ← estimate/; off unless asked for
  *     │  Spark: the rest of its optimizer
  *     ▼
  *   rule/      PushAggregateBelowJoin  ← estimate/
+ *              DeduplicateSemiJoins
  *     ▼
  *   strategy/  SelectJoinOperator   ← estimate/ rows of both sides ← stats/ footers, stages
  *     │        AwaitBuildSide       ← cost/     time and memory of each operator
  *     │        CascadeGroupingSets  → exec/     operators and expressions that Spark lacks
  *     │        ComputeDecimalsInLongs
+ *     │        SizeShuffles
  *     ▼
  *   the query runs; after each stage Spark plans the rest again, through the same strategy,
  *   now with measured rows

@@ -59,8 +59,8 @@ import org.apache.spark.sql.classic.SparkSession
  * Not done: outer joins between the two; NOT IN, EXISTS and correlated subqueries, for which Spark writes
  * no second one; columns of different types, floating-point and collated values, whose equal values may
  * look different.
- * Cost: planning O(n × lookups) for n operators. May lose when the side that stays is larger than estimated: then
- * the other one is joined in full.
+ * Cost: planning O(n × lookups) for n operators. May lose when the side that stays is larger than
+ * estimated: then the other one is joined in full.
  * Runs in injectPreCBORule, after Spark has inferred filters and before orders of joins are chosen: two
  * lookups in the same rows have columns of the same ids, for which no order is chosen. A second run finds
  * one lookup and passes by.

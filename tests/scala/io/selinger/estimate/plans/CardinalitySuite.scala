@@ -2,6 +2,7 @@ package io.selinger.estimate.plans
 
 import io.selinger.core.{Origin, PlanningPass}
 import io.selinger.estimate.{Domain, PlanEstimate}
+import io.selinger.exec.AggregatePerTask
 import io.selinger.stats.ColumnStatistics
 import io.selinger.testing.Estimates
 import io.selinger.testing.Estimates.{counted, evenly, unknown, Relation}
@@ -10,6 +11,7 @@ import org.apache.spark.sql.catalyst.dsl.plans._
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
@@ -504,6 +506,20 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(groups.rows.value == 100 && groups.bound.contains(10000.0) && groups.upperBound == 10000)
     assert(estimate(fact.plan.groupBy()(count(Literal(1)).as("n"))).bound.contains(1.0))
     assert(rows(fact.plan.groupBy(fact.a, fact.b)(fact.a)) == 10000)
+  }
+
+  test("an aggregate of each task returns the groups of all tasks") {
+    val groups = Aggregate(Seq(fact.a), Seq(fact.a), fact.plan, Some(AggregatePerTask))
+    def inTasksOf(bytes: Long): Double = {
+      val conf = new SQLConf
+      conf.setConf(SQLConf.FILES_MAX_PARTITION_BYTES, bytes)
+      SQLConf.withExistingConf(conf)(rows(groups))
+    }
+    val bytes = (estimate(fact.plan).rowBytes(fact.plan.output) * 10000).toLong
+    assert(inTasksOf(bytes) == 100)
+    assert(math.abs(inTasksOf(bytes / 10) - 1000) < 10)
+    // Each task has fewer rows than there are groups.
+    assert(inTasksOf(bytes / 1000) > 9000 && inTasksOf(1) > 9999)
   }
 
   test("groups of unknown keys are a guess, at most every row") {

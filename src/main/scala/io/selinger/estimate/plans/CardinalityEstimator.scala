@@ -5,6 +5,7 @@ import io.selinger.estimate.{Domain, PlanEstimate, ValueWidth}
 import io.selinger.estimate.joins.{EquiJoin, JoinEstimator}
 import io.selinger.estimate.predicates.Selectivity
 import io.selinger.stats.{ColumnStatistics, Quantiles}
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Max, Min}
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -167,8 +168,9 @@ final class CardinalityEstimator(
           case expand: Expand => estimate(expand.child).map(groupingSets(expand, keys, _))
           case _ => None
         }
+        val combinations = groups.getOrElse(Combinations.of(keys, input))
         val grouped = projected(
-          groupRows(input, keys, groups.getOrElse(Combinations.of(keys, input))),
+          groupRows(input, keys, inEachTask(aggregate, input, combinations)),
           aggregate.aggregateExpressions
         )
         val (totals, extremes) = computed(aggregate, input, grouped.rows.value)
@@ -182,6 +184,19 @@ final class CardinalityEstimator(
           extremes = grouped.extremes ++ extremes
         )
       }
+
+  /** An aggregate with a hint leaves the groups of each task, not of all tasks together. */
+  private def inEachTask(
+      aggregate: Aggregate,
+      input: PlanEstimate,
+      groups: Combinations
+  ): Combinations =
+    if (aggregate.hint.isEmpty) groups
+    else {
+      val slots = SparkSession.getActiveSession.fold(1)(_.sparkContext.defaultParallelism)
+      val met = TaskGroups.of(aggregate.child, input, slots).inAllTasks(Quantity(groups.count, originOf(groups)))
+      groups.copy(count = met.value)
+    }
 
   /** What is known of values that are computed from all rows of a group. */
   private def computed(

@@ -194,8 +194,8 @@ final class CardinalityEstimator(
     if (aggregate.hint.isEmpty) groups
     else {
       val slots = SparkSession.getActiveSession.fold(1)(_.sparkContext.defaultParallelism)
-      val met = TaskGroups.of(aggregate.child, input, slots).inAllTasks(Quantity(groups.count, originOf(groups)))
-      groups.copy(count = met.value)
+      val tasks = TaskGroups.of(aggregate.child, input, slots)
+      groups.copy(count = tasks.inAllTasks(Quantity(groups.count, originOf(groups))).value)
     }
 
   /** What is known of values that are computed from all rows of a group. */

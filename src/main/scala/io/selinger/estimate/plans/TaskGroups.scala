@@ -42,9 +42,15 @@ object TaskGroups {
       case LogicalRelation(relation: HadoopFsRelation, _, _, _, _) =>
         relation.location.sizeInBytes.toDouble
     }
-    // A file is read in parts of a limited size, and so is what a shuffle leaves.
     val bytes = (inTransit +: files).max
-    val most = math.max(1.0, SQLConf.get.filesMaxPartitionBytes.toDouble)
-    TaskGroups(source, input.rows, math.max(slots.toDouble, bytes / most))
+    TaskGroups(source, input.rows, tasksOf(bytes, slots))
+  }
+
+  /** Spark cuts files so that all cores have work, but into no larger and no smaller parts than set. */
+  private def tasksOf(bytes: Double, slots: Int): Double = {
+    val most = SQLConf.get.filesMaxPartitionBytes.toDouble
+    val least = SQLConf.get.filesOpenCostInBytes.toDouble
+    val part = math.min(most, math.max(least, bytes / slots))
+    math.max(1.0, bytes / math.max(1.0, part))
   }
 }

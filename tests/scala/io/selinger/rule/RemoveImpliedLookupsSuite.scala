@@ -110,6 +110,14 @@ class RemoveImpliedLookupsSuite extends AnyFunSuite with SharedSession {
     )
   }
 
+  test("fires where the columns that are read fit into a broadcast, however wide the table is") {
+    val limit = "spark.selinger.join.broadcastMaxBytes" -> "12000"
+    def of(columns: String) =
+      s"SELECT f.id, $columns FROM facts f JOIN dims d ON f.k = d.k WHERE f.k IN (SELECT k FROM nulls)"
+    withConf(limit)(fires(of("d.k")))
+    declines(of("d.*"), rule.KeptLarge, limit)
+  }
+
   test("fires on three tables of one key, and inside subqueries and grouped queries") {
     fires(
       "SELECT f.id FROM facts f JOIN dims d ON f.k = d.k JOIN dupes e ON d.k = e.k " +

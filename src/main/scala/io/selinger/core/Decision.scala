@@ -25,6 +25,13 @@ object Outcome {
 
   /** Facts that other decisions use; the plan is not concerned. */
   case object Informed extends Outcome("informed")
+
+  /** Of a rule that changes the plan where the mode lets it. */
+  def acting(mode: Mode): Outcome = if (mode == Mode.On) Changed else Advised
+
+  /** The same, of a rule with preconditions. */
+  def of(unmet: Option[Reason], mode: Mode): Outcome =
+    if (unmet.isDefined) Declined else acting(mode)
 }
 
 /** Static: before the query ran. Adaptive: between its stages, with measured sizes. */

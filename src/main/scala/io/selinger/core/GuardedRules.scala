@@ -17,6 +17,9 @@ abstract class GuardedRule(val info: RuleDescription, switches: Switches)
   /** Returns the input object itself where nothing changes. */
   protected def rewrite(plan: LogicalPlan): LogicalPlan
 
+  /** Whether the time for planning is used up, so that what is left stays as it is. */
+  protected def isLate: Boolean = PlanningPass.current.usedMs > switches.budgetMs.toDouble
+
   final override def apply(plan: LogicalPlan): LogicalPlan = {
     val _ = PlanningPass.optimizing(plan)
     Guard.run(info, switches, plan, plan)(

@@ -120,10 +120,14 @@ object RaisedErrors {
         case _: ParquetFileFormat | _: OrcFileFormat => false
         case _ => true
       }
+    case _ => operatorMayRaise(plan) || plan.children.exists(mayRaise)
+  }
+
+  /** The same of an operator by itself, whatever its inputs are. */
+  def operatorMayRaise(operator: LogicalPlan): Boolean = operator match {
     case _: Project | _: Filter | _: Join | _: Aggregate | _: Union | _: Distinct | _: Expand |
         _: RepartitionOperation | _: GlobalLimit | _: LocalLimit | _: Sort | _: Window =>
-      plan.expressions.exists(expression => !isSafe(withoutFilters(computed(expression)))) ||
-      plan.children.exists(mayRaise)
+      operator.expressions.exists(expression => !isSafe(withoutFilters(computed(expression))))
     case _ => true
   }
 

@@ -10,7 +10,6 @@ import io.selinger.core.{
   NodeText,
   Origin,
   Outcome,
-  PlanningPass,
   Precondition,
   Quantity,
   RaisedErrors,
@@ -79,9 +78,6 @@ final class DeduplicateSemiJoins(session: SparkSession)
       }
   }
 
-  private def isLate: Boolean =
-    PlanningPass.current.usedMs > SelingerConf.switches.budgetMs.toDouble
-
   private def decide(join: Join, query: WholeQuery): LogicalPlan = {
     val saving = savingOf(join)
     val declined = Precondition.firstUnmet(preconditions(query), Subject(join, saving))
@@ -130,10 +126,7 @@ final class DeduplicateSemiJoins(session: SparkSession)
       rule = info.id,
       node = NodeText.of(join),
       key = NodeText.key(join),
-      outcome =
-        if (declined.isDefined) Outcome.Declined
-        else if (SelingerConf.switches.mode == Mode.On) Outcome.Changed
-        else Outcome.Advised,
+      outcome = Outcome.of(declined, SelingerConf.switches.mode),
       reason = declined.getOrElse(Deduplicated),
       chosen = Option.when(declined.isEmpty)("right side without duplicates"),
       stock = Option.when(declined.isEmpty)("all rows of the right side"),

@@ -51,6 +51,16 @@ private[rule] object ImpliedLookups {
     /** Whether what is looked up no more is first joined with what still is. */
     def meetsKeptFirst: Boolean = joins.lastOption.exists(_.exists(_ eq kept.filter))
 
+    /** Columns of the side that stays with which it is joined: Spark reads no others. */
+    def columns: Seq[Attribute] = {
+      val above = region.collect { case node if node.exists(_ eq kept.filter) => node }
+      val used = above.takeWhile(_ ne kept.filter).reverse match {
+        case (project: Project) +: _ => project.outputSet
+        case _ => kept.filter.outputSet
+      }
+      kept.filter.output.filter(used.contains)
+    }
+
     def hints: Seq[JoinHint] = region.collect { case join: Join => join.hint }
   }
 

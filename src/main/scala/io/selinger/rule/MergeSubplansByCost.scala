@@ -11,7 +11,6 @@ import io.selinger.core.{
   NodeText,
   Origin,
   Outcome,
-  PlanningPass,
   Precondition,
   RaisedErrors,
   Reason,
@@ -127,9 +126,6 @@ final class MergeSubplansByCost(session: SparkSession)
       )
     }
   }
-
-  private def isLate: Boolean =
-    PlanningPass.current.usedMs > SelingerConf.switches.budgetMs.toDouble
 
   private def workOf(subplan: Aggregate): Option[Work] =
     new PlanWork(

@@ -9,7 +9,6 @@ import io.selinger.core.{
   NodeText,
   Origin,
   Outcome,
-  PlanningPass,
   Precondition,
   RaisedErrors,
   Reason,
@@ -91,9 +90,6 @@ final class PushAggregateBelowJoin(session: SparkSession)
         case Pushable(aggregate, paths) if !isLate => decide(aggregate, paths, query)
       }
   }
-
-  private def isLate: Boolean =
-    PlanningPass.current.usedMs > SelingerConf.switches.budgetMs.toDouble
 
   private def decide(
       aggregate: Aggregate,

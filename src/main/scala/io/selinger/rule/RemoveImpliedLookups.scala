@@ -6,12 +6,10 @@ import io.selinger.core.{
   Evidence,
   GuardedRule,
   Hook,
-  Mode,
   NodeText,
   Origin,
   Outcome,
   Phase,
-  PlanningPass,
   Precondition,
   Quantity,
   RaisedErrors,
@@ -92,16 +90,13 @@ final class RemoveImpliedLookups(session: SparkSession)
       result
   }
 
-  private def isLate: Boolean =
-    PlanningPass.current.usedMs > SelingerConf.switches.budgetMs.toDouble
-
   private def decide(found: Implied, query: WholeQuery): (Implied, Decision) = {
     val kept = LeafStatistics.estimator
       .estimate(found.kept.input)
       .filter(_.rows.origin != Origin.Default)
     val limits = JoinLimits.ofSession(Phase.Static, Cluster.of(session))
     val fits = kept.map { estimate =>
-      val columns = found.kept.filter.output
+      val columns = found.columns
       val side = JoinSide(estimate.rows.value, estimate.rowBytes(columns), shuffleExists = false)
         .copy(
           upperBound = estimate.upperBound,
@@ -124,10 +119,7 @@ final class RemoveImpliedLookups(session: SparkSession)
       rule = info.id,
       node = NodeText.of(found.removed.filter),
       key = s"${NodeText.key(found.removed.filter)} ${found.removed.condition}",
-      outcome =
-        if (!acts) Outcome.Declined
-        else if (SelingerConf.switches.mode == Mode.On) Outcome.Changed
-        else Outcome.Advised,
+      outcome = Outcome.of(declined, SelingerConf.switches.mode),
       reason = declined.getOrElse(Removed),
       chosen = Option.when(acts)(s"looked up for ${nameOf(found.kept)} alone"),
       stock = Option.when(acts)("for both"),

@@ -25,23 +25,16 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{LeafExecNode, ProjectExec, SortExec, SparkPlan}
-import org.apache.spark.sql.execution.adaptive.{
-  AdaptiveSparkPlanExec,
-  BroadcastQueryStageExec,
-  ShuffleQueryStageExec
-}
+import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange.{
   BroadcastExchangeLike,
-  ENSURE_REQUIREMENTS,
   Exchange,
   ShuffleExchangeExec
 }
 import org.apache.spark.sql.execution.joins.{BaseJoinExec, HashJoin, ShuffledJoin}
-import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Shuffles first the side of a join that may turn out small enough to be broadcast, and the other side
@@ -93,7 +86,7 @@ final class AwaitBuildSide(session: SparkSession)
     // Without that rule nobody chooses a broadcast by the rows measured.
     if (!SelingerConf.switches.enabled(SelectJoinOperator)) plan
     else {
-      val shared = new Shared(plan)
+      val shared = new SharedShuffles(plan)
       plan.transformUp { case joined: ShuffledJoin =>
         val broadcast = joined match {
           case Shuffled(join, left, right) =>
@@ -120,7 +113,7 @@ final class AwaitBuildSide(session: SparkSession)
     }
 
   private def acting(join: Join, mode: Mode, first: BuildSide, evidence: Seq[Evidence]): Unit = {
-    val outcome = if (mode == Mode.On) Outcome.Changed else Outcome.Advised
+    val outcome = Outcome.acting(mode)
     record(join, outcome, Reason.BuildSideAwaited, Some(first), evidence)
   }
 
@@ -128,7 +121,7 @@ final class AwaitBuildSide(session: SparkSession)
    * With a large side that waits for the keys of the small one, by which it is reduced then; none where
    * that would not pay.
    */
-  private def reduced(joined: ShuffledJoin, shared: Shared, mode: Mode): Option[SparkPlan] =
+  private def reduced(joined: ShuffledJoin, shared: SharedShuffles, mode: Mode): Option[SparkPlan] =
     for {
       input <- Some(joined).collect { case Reducible(input) => input }
       reduction = input.reduction
@@ -141,7 +134,7 @@ final class AwaitBuildSide(session: SparkSession)
         val work = side.exchange.fold(0.0)(exchange =>
           new StageWork(JoinProblem.cost(Cluster.of(session))).of(exchange.child)
         )
-        (shared.places(side) - 1) * work
+        (places(side, shared) - 1) * work
       }.sum
       val unmet =
         if (
@@ -150,7 +143,7 @@ final class AwaitBuildSide(session: SparkSession)
         ) Some(Reason.MayRaise)
         else
           Option.when(
-            shared.places(input.source) > 1 ||
+            places(input.source, shared) > 1 ||
               !ReduceJoinInput.pays(costs.copy(after = costs.after.map(_ + again)))
           )(Reason.SharedSubplan)
       unmet match {
@@ -165,8 +158,13 @@ final class AwaitBuildSide(session: SparkSession)
     }
 
   /** The side to shuffle first, or why neither is; none where that is no longer the question. */
-  private def firstOf(join: Join, left: Side, right: Side, shared: Shared): Option[Verdict] =
-    if (isInSubquery(join) || left.hasBegun && right.hasBegun) None
+  private def firstOf(
+      join: Join,
+      left: Side,
+      right: Side,
+      shared: SharedShuffles
+  ): Option[Verdict] =
+    if (Subqueries.contain(join) || left.hasBegun && right.hasBegun) None
     else if (join.isStreaming) Some(Verdict(Left(Reason.StreamingPlan)))
     else if (SelectJoinOperator.isHinted(join)) Some(Verdict(Left(Reason.HintObeyed)))
     else {
@@ -186,9 +184,9 @@ final class AwaitBuildSide(session: SparkSession)
                 SelectJoinOperator.errorsDependOnOperator(join)
               ) {
                 Some(Verdict(Left(Reason.MayRaise), evidence))
-              } else if (shared.places(first) > 1) {
+              } else if (places(first, shared) > 1) {
                 Some(Verdict(Left(Reason.SharedSubplan), evidence))
-              } else if (shared.places(other) > 1) {
+              } else if (places(other, shared) > 1) {
                 val input = (if (build == BuildLeft) problem.right else problem.left).side
                 val (isBetterShared, costs) = weigh(problem.cost, input, other, shared)
                 val verdict = if (isBetterShared) Left(Reason.SharedSubplan) else Right(build)
@@ -199,22 +197,24 @@ final class AwaitBuildSide(session: SparkSession)
       }
     }
 
+  private def places(side: Side, shared: SharedShuffles): Int = side.exchange.fold(1)(shared.places)
+
   /** Whether a side that several places ask for should be shuffled for all of them, and the numbers. */
   private def weigh(
       cost: JoinCost,
       input: JoinSide,
       side: Side,
-      shared: Shared
+      shared: SharedShuffles
   ): (Boolean, Seq[Evidence]) = {
-    val places = shared.places(side)
-    val rows = input.copy(shuffleExists = shared.isShuffled(side))
+    val asking = places(side, shared)
+    val rows = input.copy(shuffleExists = side.exchange.exists(shared.isShuffled))
     val work = side.exchange.fold(0.0)(exchange => new StageWork(cost).of(exchange.child))
     val costs = Seq(
-      Evidence("places that ask for the side that would wait", places, "places", Origin.Exact),
+      Evidence("places that ask for the side that would wait", asking, "places", Origin.Exact),
       Evidence("cost of computing that side", work, "s", Origin.Derived),
       Evidence("cost of its shuffle", cost.shuffled(rows), "s", Origin.Derived)
     )
-    (cost.isBetterShared(places, work, rows), costs)
+    (cost.isBetterShared(asking, work, rows), costs)
   }
 
   private def record(
@@ -263,7 +263,7 @@ object AwaitBuildSide
       "Which joins belong to a subquery can be seen only from the root of the plan.",
       this,
       SelingerConf.switches
-    )(markSubqueries),
+    )(Subqueries.mark),
     Hook.StagePreparation(
       "All shuffles of the plan are there by then, and none of those that wait has begun."
     )(new AwaitBuildSide(_))
@@ -313,11 +313,8 @@ object AwaitBuildSide
 
     private def sideOf(plan: SparkPlan): Option[Side] = plan match {
       case sort: SortExec => sideOf(sort.child)
-      case exchange: ShuffleExchangeExec =>
-        exchange.child match {
-          case _: WaitForBuildSideExec | _: BuildSideFirstExec => None
-          case _ => Option.when(exchange.shuffleOrigin == ENSURE_REQUIREMENTS)(Side(Some(exchange)))
-        }
+      case SparkShuffle(exchange) =>
+        Option.when(!SparkShuffle.isHeld(exchange))(Side(Some(exchange)))
       case stage: ShuffleQueryStageExec if !stage.isMaterialized => Some(Side(None))
       case _ => None
     }
@@ -352,7 +349,7 @@ object AwaitBuildSide
       case joined: ShuffledJoin if SelingerConf.switches.enabled(ReduceJoinInput) =>
         for {
           join <- joined.logicalLink.collect { case join: Join => join }
-          if !isInSubquery(join) && !SelectJoinOperator.isHinted(join)
+          if !Subqueries.contain(join) && !SelectJoinOperator.isHinted(join)
           reduction <- JoinReduction.of(join)
           if reduction.canWait
           (small, large) =
@@ -369,7 +366,7 @@ object AwaitBuildSide
     private def sourceOf(plan: SparkPlan, keys: AttributeSet): Option[Side] = plan match {
       case _ if !keys.subsetOf(plan.outputSet) => None
       case Passing(child) => sourceOf(child, keys)
-      case ToShuffle(exchange) =>
+      case SparkShuffle(exchange) =>
         // Another join may have it run first already.
         if (exchange.child.isInstanceOf[WaitForBuildSideExec]) None else Some(Side(Some(exchange)))
       case stage: ShuffleQueryStageExec if !stage.isMaterialized => Some(Side(None))
@@ -377,23 +374,10 @@ object AwaitBuildSide
     }
 
     private def shufflesOf(plan: SparkPlan): Seq[Side] = plan match {
-      case ToShuffle(exchange) =>
-        if (isMarked(exchange)) Nil else Seq(Side(Some(exchange)))
+      case SparkShuffle(exchange) =>
+        if (SparkShuffle.isHeld(exchange)) Nil else Seq(Side(Some(exchange)))
       case _: Exchange => Nil
       case other => other.children.flatMap(shufflesOf)
-    }
-  }
-
-  private def isMarked(exchange: ShuffleExchangeExec): Boolean = exchange.child match {
-    case _: WaitForBuildSideExec | _: BuildSideFirstExec => true
-    case _ => false
-  }
-
-  private object ToShuffle {
-    def unapply(plan: SparkPlan): Option[ShuffleExchangeExec] = plan match {
-      case exchange: ShuffleExchangeExec if exchange.shuffleOrigin == ENSURE_REQUIREMENTS =>
-        Some(exchange)
-      case _ => None
     }
   }
 
@@ -411,13 +395,13 @@ object AwaitBuildSide
   private def onSource(plan: SparkPlan)(change: SparkPlan => SparkPlan): SparkPlan = plan match {
     case Passing(child) =>
       plan.withNewChildren(onSource(child)(change) +: plan.children.tail)
-    case ToShuffle(exchange) if !isMarked(exchange) =>
+    case SparkShuffle(exchange) if !SparkShuffle.isHeld(exchange) =>
       exchange.withNewChildren(Seq(change(exchange.child)))
     case other => other
   }
 
   private def onShuffles(plan: SparkPlan)(change: SparkPlan => SparkPlan): SparkPlan = plan match {
-    case ToShuffle(exchange) if !isMarked(exchange) =>
+    case SparkShuffle(exchange) if !SparkShuffle.isHeld(exchange) =>
       exchange.withNewChildren(Seq(change(exchange.child)))
     case exchange: Exchange => exchange
     case other => other.withNewChildren(other.children.map(onShuffles(_)(change)))
@@ -441,34 +425,6 @@ object AwaitBuildSide
     case sort: SortExec => sort.withNewChildren(Seq(onShuffle(sort.child)(change)))
     case exchange: ShuffleExchangeExec => exchange.withNewChildren(Seq(change(exchange.child)))
     case running => running
-  }
-
-  /** Which shuffles Spark may compute once for several places of a query, as long as they stay alike. */
-  private final class Shared(plan: SparkPlan) {
-
-    private lazy val found: Map[SparkPlan, Seq[SparkPlan]] =
-      if (SQLConf.get.exchangeReuseEnabled) shufflesOf(plan).groupBy(_.canonicalized)
-      else Map.empty
-
-    private def alike(side: Side): Seq[SparkPlan] =
-      side.exchange.toSeq.flatMap(exchange => found.getOrElse(exchange.canonicalized, Nil))
-
-    /** That ask for the rows of this side in the same shuffle. */
-    def places(side: Side): Int = math.max(1, alike(side).size)
-
-    /** Whether one of them has begun to shuffle. */
-    def isShuffled(side: Side): Boolean = alike(side).exists(_.isInstanceOf[ShuffleQueryStageExec])
-
-    private def shufflesOf(plan: SparkPlan): Seq[SparkPlan] = plan.flatMap { node =>
-      val own = node match {
-        case exchange: ShuffleExchangeExec => Seq(exchange)
-        // Its canonical form is that of the exchange that it began as.
-        case stage: ShuffleQueryStageExec => Seq(stage)
-        case subquery: AdaptiveSparkPlanExec => shufflesOf(subquery.initialPlan)
-        case _ => Nil
-      }
-      own ++ node.subqueries.flatMap(shufflesOf)
-    }
   }
 
   /** Time of the operators of one stage, without the shuffles and broadcasts that it reads. */
@@ -527,18 +483,4 @@ object AwaitBuildSide
         JoinSide(estimate.rows.value, estimate.rowBytes(output), shuffleExists = false)
       }
   }
-
-  private val subqueryTag = TreeNodeTag[Unit]("selinger.inSubquery")
-
-  /**
-   * Marks joins of subqueries, before these are planned by themselves: what they and the query have
-   * in common, Spark computes once, and neither sees the other.
-   */
-  private def markSubqueries(root: LogicalPlan): Unit =
-    Subqueries.of(root).foreach(_.foreach {
-      case join: Join => join.setTagValue(subqueryTag, ())
-      case _ => ()
-    })
-
-  private def isInSubquery(join: Join): Boolean = join.getTagValue(subqueryTag).isDefined
 }

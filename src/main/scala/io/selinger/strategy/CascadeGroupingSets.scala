@@ -109,7 +109,7 @@ final class CascadeGroupingSets(session: SparkSession)
       decline(sets, SavesLittle, evidence, work.gain)
     } else {
       val plan = steps.last.withNewChildren(Seq(cascade(sets, steps, work)))
-      val outcome = if (mode == Mode.On) Outcome.Changed else Outcome.Advised
+      val outcome = Outcome.acting(mode)
       val undo = Remedy.above(work.gain).fold(Remedy(info.switch, Some("false"))) { gain =>
         Remedy(SelingerConf.CASCADE_MIN_GAIN.key, Some(gain))
       }

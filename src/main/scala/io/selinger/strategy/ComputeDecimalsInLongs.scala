@@ -190,9 +190,6 @@ object ComputeDecimalsInLongs
       setting = Option.unless(outcome == Outcome.Declined)(switch),
       settingTo = Option.unless(outcome == Outcome.Declined)("false")
     )
-
-  private[strategy] def outcome(mode: Mode): Outcome =
-    if (mode == Mode.On) Outcome.Changed else Outcome.Advised
 }
 
 /** Plans aggregations whose sums of decimals are kept in 128 bits. */
@@ -214,7 +211,7 @@ final class SumDecimals(session: SparkSession)
         Decision.record(aggregate, decision(aggregate, Outcome.Declined, DecimalSumTooWide))
         Nil
       } else {
-        Decision.record(aggregate, decision(aggregate, outcome(mode), DecimalsInLongs))
+        Decision.record(aggregate, decision(aggregate, Outcome.acting(mode), DecimalsInLongs))
         val inLongs = planned(aggregate.mapExpressions(withSums(_: Expression)))
         StopPartialAggregation.selected(
           aggregate,
@@ -253,7 +250,7 @@ final class ComputeDecimals
     if (rewritten.fastEquals(operator)) operator
     else {
       for (logical <- operator.logicalLink)
-        Decision.record(rewritten, decision(logical, outcome(mode), DecimalsInLongs))
+        Decision.record(rewritten, decision(logical, Outcome.acting(mode), DecimalsInLongs))
       rewritten
     }
 }

@@ -80,7 +80,7 @@ final class FilterRanksBeforeSort(session: SparkSession)
           record(limit, decision(limit, Outcome.Declined, reason, left))
           Nil
         case None =>
-          val outcome = if (mode == Mode.On) Outcome.Changed else Outcome.Advised
+          val outcome = Outcome.acting(mode)
           val made = decision(limit, outcome, LeftOutBeforeSort, left).copy(
             chosen = Some("filter by rank before the sort"),
             stock = Some("sort of all rows")

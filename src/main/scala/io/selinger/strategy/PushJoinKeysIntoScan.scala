@@ -152,10 +152,7 @@ final class PushJoinKeysIntoScan(@annotation.unused session: SparkSession)
           rule = PushJoinKeysIntoScan.id,
           node = NodeText.of(built.join),
           key = NodeText.key(built.join),
-          outcome =
-            if (pushed.isEmpty) Outcome.Declined
-            else if (mode == Mode.On) Outcome.Changed
-            else Outcome.Advised,
+          outcome = if (pushed.isEmpty) Outcome.Declined else Outcome.acting(mode),
           reason = reason,
           phase = Phase.Adaptive,
           chosen = Option.when(pushed.nonEmpty)(

@@ -196,7 +196,7 @@ object SelectAggregateOperator
           Decision.record(aggregate, decision(aggregate, Outcome.Declined, reason))
           Nil
         case None =>
-          val outcome = if (mode == Mode.On) Outcome.Changed else Outcome.Advised
+          val outcome = Outcome.acting(mode)
           val made = decision(aggregate, outcome, HashedInstead).copy(
             chosen = Some("hash aggregation"),
             stock = Some(

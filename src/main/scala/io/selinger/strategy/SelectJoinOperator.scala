@@ -158,8 +158,7 @@ final class SelectJoinOperator(session: SparkSession)
     } else {
       promise(problem, best.operator)
       val remedy = new JoinRemedy(problem, phase).of(best, candidates, stock)
-      val outcome =
-        if (same) Outcome.Same else if (mode == Mode.On) Outcome.Changed else Outcome.Advised
+      val outcome = if (same) Outcome.Same else Outcome.acting(mode)
       val decision = Decision(
         rule = info.id,
         node = NodeText.of(join),

@@ -20,11 +20,16 @@ import org.apache.spark.sql.execution.window.WindowGroupLimitExec
  */
 private[strategy] final case class ShuffleSize(expected: Double, most: Double, origin: Origin) {
 
-  /** What to make room for: `margin` times what is expected, but no more than there can be. */
-  def withMargin(margin: Double): Double = math.max(expected, math.min(expected * margin, most))
+  /** What to make room for: several times what is expected, but no more than there can be. */
+  def withMargin: Double = math.max(expected, math.min(expected * ShuffleSize.margin, most))
 }
 
 private[strategy] object ShuffleSize {
+
+  // Estimates of several joins are often wrong by more (Leis et al., How Good Are Query Optimizers,
+  // Really?, VLDB 2015), and large partitions spill, while what small ones cost only shows where they are
+  // tiny. Where it is wrong by more than that, partitions become larger than Spark's target.
+  private val margin = 8.0
 
   /** None where nothing is known of the rows of a plan. */
   def of(plan: LogicalPlan): Option[ShuffleSize] =

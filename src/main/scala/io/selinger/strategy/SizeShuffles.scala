@@ -21,18 +21,13 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.physical.{
   HashPartitioning,
   Partitioning,
-  PartitioningCollection,
   RangePartitioning
 }
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
-import org.apache.spark.sql.execution.exchange.{
-  ENSURE_REQUIREMENTS,
-  ShuffleExchangeExec,
-  ValidateRequirements
-}
+import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ValidateRequirements}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -167,10 +162,7 @@ final class SizeShuffles(session: SparkSession)
       rule = info.id,
       node = text,
       key = s"shuffles of ${NodeText.key(root)}",
-      outcome =
-        if (unmet.isDefined) Outcome.Declined
-        else if (mode == Mode.On) Outcome.Changed
-        else Outcome.Advised,
+      outcome = Outcome.of(unmet, mode),
       reason = reason,
       chosen = Option.when(unmet.isEmpty)(s"${subject.number} partitions"),
       stock = Option.when(unmet.isEmpty)(s"$default"),
@@ -281,11 +273,6 @@ object SizeShuffles
   private val partitionsPerCore = 4
   private val fewest = 16
 
-  // Estimates of several joins are often wrong by more (Leis et al., How Good Are Query Optimizers,
-  // Really?, VLDB 2015), and large partitions spill, while what small ones cost only shows where they are
-  // tiny. Where it is wrong by more than that, partitions become larger than Spark's target.
-  private val margin = 8.0
-
   // On logical operators: the number of partitions that the plan got before it began to run.
   private val numberTag = TreeNodeTag[Int]("selinger.shufflePartitions")
 
@@ -307,19 +294,19 @@ object SizeShuffles
 
   /** The smallest number, doubled until partitions of Spark's target size have room for the bytes. */
   private[strategy] def numberFor(size: ShuffleSize, smallest: Int): Int = {
-    val needed = size.withMargin(margin) / math.max(1.0, target)
+    val needed = size.withMargin / math.max(1.0, target)
     val numbers = Iterator.iterate(smallest.toDouble)(_ * 2).takeWhile(_ < default)
     numbers.find(_ >= needed).fold(default)(_.toInt)
   }
 
   private def largest(sizes: Seq[Option[ShuffleSize]]): Option[ShuffleSize] =
     if (sizes.contains(None)) None
-    else sizes.flatten.maxByOption(_.withMargin(margin))
+    else sizes.flatten.maxByOption(_.withMargin)
 
   /** A shuffle that Spark has added with its default number of partitions, and the same with another. */
   private object Sizable {
     def unapply(plan: SparkPlan): Option[(ShuffleExchangeExec, Int => Partitioning)] = plan match {
-      case exchange: ShuffleExchangeExec if exchange.shuffleOrigin == ENSURE_REQUIREMENTS =>
+      case SparkShuffle(exchange) =>
         exchange.outputPartitioning match {
           case hash: HashPartitioning if hash.numPartitions == default =>
             Some((exchange, n => hash.copy(numPartitions = n)))
@@ -334,21 +321,12 @@ object SizeShuffles
   private def resized(plan: SparkPlan, number: Int): SparkPlan = plan.transformUp {
     case Sizable(exchange, partitioned) =>
       val smaller = exchange.copy(outputPartitioning = partitioned(number))
-      if (isPartitionedAs(smaller.outputPartitioning, smaller.child.outputPartitioning)) {
+      if (
+        SparkShuffle.isPartitionedAs(smaller.outputPartitioning, smaller.child.outputPartitioning)
+      ) {
         smaller.child
       } else smaller
   }
-
-  /** Whether `rows` are where a shuffle would send them. */
-  private def isPartitionedAs(wanted: Partitioning, rows: Partitioning): Boolean =
-    (wanted, rows) match {
-      case (_, PartitioningCollection(several)) => several.exists(isPartitionedAs(wanted, _))
-      case (wanted: HashPartitioning, rows: HashPartitioning) =>
-        wanted.numPartitions == rows.numPartitions &&
-        wanted.expressions.size == rows.expressions.size &&
-        wanted.expressions.zip(rows.expressions).forall { case (a, b) => a.semanticEquals(b) }
-      case _ => false
-    }
 
   private def isValid(plan: SparkPlan): Boolean = ValidateRequirements.validate(plan)
 

@@ -263,10 +263,7 @@ object StopPartialAggregation
       rule = id,
       node = NodeText.of(aggregate),
       key = NodeText.key(aggregate),
-      outcome =
-        if (declined.isDefined) Outcome.Declined
-        else if (mode == Mode.On) Outcome.Changed
-        else Outcome.Advised,
+      outcome = Outcome.of(declined, mode),
       reason = declined.getOrElse(MayStop),
       phase = if (QueryStages.begun(aggregate)) Phase.Adaptive else Phase.Static,
       chosen = Option.when(declined.isEmpty)("partial aggregation that may stop"),

@@ -23,6 +23,18 @@ private[strategy] object Subqueries {
   def within(plan: LogicalPlan): Seq[LogicalPlan] =
     of(plan).flatMap(subquery => subquery +: within(subquery))
 
+  private val insideTag = TreeNodeTag[Unit]("selinger.inSubquery")
+
+  /** Marks the operators of a plan's subqueries, before these are planned by themselves. */
+  def mark(root: LogicalPlan): Unit =
+    of(root).foreach(_.foreach { node =>
+      // Relations may belong to other queries too.
+      if (node.children.nonEmpty) node.setTagValue(insideTag, ())
+    })
+
+  /** Whether an operator has been marked as one of a subquery. */
+  def contain(node: LogicalPlan): Boolean = node.getTagValue(insideTag).isDefined
+
   private val sharedTag = TreeNodeTag[Unit]("selinger.sharedWithSubquery")
 
   /** Marks joins that are the same in a query and a subquery of it, or in two of its subqueries. */

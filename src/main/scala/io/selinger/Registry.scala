@@ -23,6 +23,7 @@ import io.selinger.strategy.{
   ReduceJoinInput,
   SelectAggregateOperator,
   SelectJoinOperator,
+  ShuffleByCommonKeys,
   SizeShuffles,
   StopPartialAggregation
 }
@@ -63,6 +64,8 @@ object Registry {
       SizeShuffles,
       AwaitBuildSide,
       ReduceJoinInput,
+      // It leaves alone what waits.
+      ShuffleByCommonKeys,
       PushJoinKeysIntoScan,
       CascadeGroupingSets,
       ComputeDecimalsInLongs,

@@ -38,6 +38,7 @@ import org.slf4j.LoggerFactory
  *     │        CascadeGroupingSets  → exec/     operators and expressions that Spark lacks
  *     │        ComputeDecimalsInLongs
  *     │        SizeShuffles
+ *     │        ShuffleByCommonKeys
  *     ▼
  *   the query runs; after each stage Spark plans the rest again, through the same strategy,
  *   now with measured rows

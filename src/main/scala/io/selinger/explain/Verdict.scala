@@ -26,6 +26,10 @@ private[explain] object Verdict {
       "part of the query shuffled into fewer partitions",
       "parts of the query shuffled into fewer partitions"
     ),
+    "shuffleByCommonKeys" -> (
+      "time that rows are shuffled once instead of twice",
+      "times that rows are shuffled once instead of twice"
+    ),
     "awaitBuildSide" -> ("join waits for its small side", "joins wait for their small sides"),
     "reduceJoinInput" -> (
       "join reads only rows that have a key of its small side",

@@ -1,0 +1,140 @@
+package io.selinger.strategy
+
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias,
+  Attribute,
+  AttributeMap,
+  AttributeSet,
+  Expression,
+  NamedExpression
+}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ValidateRequirements}
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledJoin}
+import org.apache.spark.sql.execution.window.WindowExec
+
+/**
+ * A shuffle by more keys than are needed.
+ *
+ * @param keys of the shuffle, as its rows have them, that are enough
+ */
+private[strategy] final case class CoarserShuffle(
+    exchange: ShuffleExchangeExec,
+    keys: Seq[Expression]
+)
+
+/** A plan whose shuffles are by fewer keys, so that its rows come out partitioned by these. */
+private[strategy] final case class Repartitioned(plan: SparkPlan, shuffles: Seq[CoarserShuffle])
+
+private[strategy] object Repartitioned {
+
+  /** None where that takes more than other keys for the plan's last shuffles. */
+  def by(plan: SparkPlan, wanted: HashPartitioning): Option[Repartitioned] =
+    repartitioned(plan, wanted.expressions, wanted.numPartitions).filter { result =>
+      SparkShuffle.isPartitionedAs(wanted, result.plan.outputPartitioning) &&
+      ValidateRequirements.validate(result.plan)
+    }
+
+  private def repartitioned(
+      plan: SparkPlan,
+      keys: Seq[Expression],
+      partitions: Int
+  ): Option[Repartitioned] = plan match {
+    case SparkShuffle(exchange) =>
+      exchange.outputPartitioning match {
+        case hash: HashPartitioning
+            if hash.numPartitions == partitions && !SparkShuffle.isHeld(exchange) &&
+              keys.forall(isAmong(_, hash.expressions)) =>
+          val coarser = hash.copy(expressions = keys)
+          // One side of a join has run, and Spark would shuffle it again together with the other.
+          if (SparkShuffle.isPartitionedAs(coarser, exchange.child.outputPartitioning)) {
+            Some(Repartitioned(exchange.child, Nil))
+          } else {
+            val plan = exchange.copy(outputPartitioning = coarser)
+            Some(Repartitioned(plan, Seq(CoarserShuffle(exchange, keys))))
+          }
+        case _ => None
+      }
+    case project: ProjectExec => below(project, keys, project.projectList, partitions)
+    case aggregate: BaseAggregateExec =>
+      for {
+        groups <- substituted(keys, aggregate.resultExpressions)
+        result <- below(aggregate, groups, aggregate.groupingExpressions, partitions)
+      } yield result
+    case _: FilterExec | _: WindowExec | _: BroadcastHashJoinExec =>
+      throughInput(plan, keys, partitions)
+    case sort: SortExec if !sort.global => throughInput(sort, keys, partitions)
+    case join: ShuffledJoin => ofBothSides(join, keys, partitions)
+    case _ => None
+  }
+
+  private def isAmong(key: Expression, keys: Seq[Expression]): Boolean =
+    keys.exists(_.semanticEquals(key))
+
+  /** Through an operator each of whose rows is made of one row, or one group, of its input. */
+  private def below(
+      operator: UnaryExecNode,
+      keys: Seq[Expression],
+      computed: Seq[NamedExpression],
+      partitions: Int
+  ): Option[Repartitioned] =
+    for {
+      own <- substituted(keys, computed)
+      result <- throughInput(operator, own, partitions)
+    } yield result
+
+  /** Through the input that has all the keys, if the operator keeps its rows where they are. */
+  private def throughInput(
+      operator: SparkPlan,
+      keys: Seq[Expression],
+      partitions: Int
+  ): Option[Repartitioned] = {
+    val columns = AttributeSet(keys.flatMap(_.references))
+    val inputs = operator.children.zipWithIndex.filter { case (child, _) =>
+      columns.subsetOf(child.outputSet)
+    }
+    inputs.flatMap { case (child, i) =>
+      repartitioned(child, keys, partitions).map { input =>
+        input.copy(plan = operator.withNewChildren(operator.children.updated(i, input.plan)))
+      }
+    }.headOption
+  }
+
+  /** Both sides of a join, by the join keys that are equal to the keys wanted. */
+  private def ofBothSides(
+      join: ShuffledJoin,
+      keys: Seq[Expression],
+      partitions: Int
+  ): Option[Repartitioned] = {
+    val pairs = join.leftKeys.zip(join.rightKeys)
+    val wanted = keys.map { key =>
+      pairs.find { case (left, right) => left.semanticEquals(key) || right.semanticEquals(key) }
+    }
+    if (wanted.exists(_.isEmpty)) None
+    else
+      for {
+        left <- repartitioned(join.left, wanted.flatten.map(_._1), partitions)
+        right <- repartitioned(join.right, wanted.flatten.map(_._2), partitions)
+      } yield Repartitioned(
+        join.withNewChildren(Seq(left.plan, right.plan)),
+        left.shuffles ++ right.shuffles
+      )
+  }
+
+  /** The keys in terms of what some columns are computed from; none if one is not among these. */
+  private def substituted(
+      keys: Seq[Expression],
+      computed: Seq[NamedExpression]
+  ): Option[Seq[Expression]] = {
+    val sources = AttributeMap(computed.map {
+      case alias @ Alias(child, _) => alias.toAttribute -> child
+      case column => column.toAttribute -> column.toAttribute
+    })
+    val known = keys.flatMap(_.references).forall(sources.contains)
+    Option.when(known && computed.forall(_.deterministic))(keys.map(_.transformUp {
+      case column: Attribute => sources.getOrElse(column, column)
+    }))
+  }
+}

@@ -1,0 +1,354 @@
+package io.selinger.strategy
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  GuardedPhysicalRule,
+  Hook,
+  Mode,
+  NodeText,
+  Origin,
+  Outcome,
+  Phase,
+  Precondition,
+  Quantity,
+  RaisedErrors,
+  Reason,
+  RuleDescription,
+  RuleKind
+}
+import io.selinger.cost.Cluster
+import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.plans.LeafStatistics
+import io.selinger.stats.relations.QueryStages
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
+import org.apache.spark.sql.execution.exchange.{Exchange, ShuffleExchangeExec}
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * Shuffles rows once where Spark shuffles them twice: first by the keys of one operator, then by some of
+ * the same keys for the next. A shuffle by these fewer keys is enough for both operators.
+ *
+ * Fires on a shuffle whose keys are all among those of an earlier shuffle of the same rows, when (each
+ * line is a Precondition below, in this order):
+ *   1. neither shuffle serves another part of the query   else SHARED_SUBPLAN
+ *   2. operators between them, which would move into
+ *      the stage above, cannot raise errors               else ERRORS_DEPEND_ON_PLAN
+ *   3. the values of the common keys can be estimated     else NO_STATISTICS
+ *   4. these values spread the rows evenly over the
+ *      partitions, or the rows are few                    else COMMON_KEYS_UNEVEN
+ *
+ * {{{
+ *   SELECT item, day, sum(sum(price)) OVER (PARTITION BY item ORDER BY day)
+ *   FROM sales GROUP BY item, day
+ *   Before:  Window                            After:  Window
+ *            +- Sort                                   +- Sort
+ *               +- Exchange hash(item)                    +- HashAggregate final
+ *                  +- HashAggregate final                    +- Exchange hash(item)
+ *                     +- Exchange hash(item, day)               +- HashAggregate partial
+ *                        +- HashAggregate partial                  +- sales
+ *                           +- sales
+ * }}}
+ *
+ * Between the two shuffles there may be projections, filters, sorts, windows, aggregations, broadcast
+ * joins, and joins of two shuffled sides. Both sides of such a join are then shuffled by the common keys.
+ *
+ * Correct because: rows with the same values of all keys have the same values of the common ones, so they
+ * still meet in one partition, which is all that these operators require. Spark's own
+ * ValidateRequirements checks that, and the rows are partitioned as the removed shuffle would have
+ * partitioned them.
+ * Not done: a second shuffle for a join, since what it measures decides whether that side is broadcast;
+ * shuffles that the query asks for (REPARTITION); unions; subqueries, since their plans do not tell what
+ * they share with the query; both sides of a join in which one waits (awaitBuildSide); through the limits
+ * that Spark adds for rank().
+ * Cost: planning O(n) for n operators, and an estimate of the values. May lose if one value is far more
+ * frequent than expected: Spark does not split the partitions of aggregations and windows, nor those of a
+ * join on whose partitions another operator relies.
+ * Runs in injectQueryStagePrepRule, after Spark has added shuffles, and after the rules that set their
+ * number of partitions or hold them back; at each re-plan too, when what was decided first holds for
+ * operators that are planned again. A second run finds no two such shuffles.
+ * Conf: spark.selinger.shuffleByCommonKeys.enabled.  References: Zhou, Larson, Chaiken, Incorporating
+ * Partitioning and Parallel Plans into the SCOPE Optimizer, ICDE 2010.
+ */
+final class ShuffleByCommonKeys(session: SparkSession)
+    extends GuardedPhysicalRule(ShuffleByCommonKeys, SelingerConf.switches) {
+  import ShuffleByCommonKeys._
+
+  override protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan =
+    prepared(plan, new SharedShuffles(plan), mode, feedsJoin = false)
+
+  /** @param feedsJoin whether the rows of `plan` are those of one side of a join of shuffled sides */
+  private def prepared(
+      plan: SparkPlan,
+      shared: SharedShuffles,
+      mode: Mode,
+      feedsJoin: Boolean
+  ): SparkPlan = {
+    val result = plan match {
+      case Repeated(outer, changed) if !feedsJoin =>
+        decided(new Subject(outer, changed, shared), mode)
+      case other => other
+    }
+    val areSides = result match {
+      case _: ShuffledJoin => true
+      case _: SortExec => feedsJoin
+      case _ => false
+    }
+    result.mapChildren(prepared(_, shared, mode, areSides))
+  }
+
+  private def decided(subject: Subject, mode: Mode): SparkPlan = subject.logical match {
+    case Some(logical) if !Subqueries.contain(logical) =>
+      val unmet = Precondition.firstUnmet(preconditions, subject)
+      Decision.record(logical, decision(logical, subject, unmet, mode))
+      if (unmet.isDefined || mode != Mode.On) subject.outer
+      else {
+        logical.setTagValue(onceTag, subject.keys)
+        subject.changed.plan
+      }
+    case _ => subject.outer
+  }
+
+  /** A shuffle, and what it reads if that is partitioned in the same way. */
+  private final class Subject(
+      val outer: ShuffleExchangeExec,
+      val changed: Repartitioned,
+      shared: SharedShuffles
+  ) {
+
+    val logical: Option[LogicalPlan] = logicalOf(outer.child)
+
+    val keys: String = outer.outputPartitioning match {
+      case hash: HashPartitioning => hash.expressions.map(NodeText.readable).mkString(", ")
+      case _ => ""
+    }
+
+    /** Whether this was done before: Spark refuses a re-plan that shuffles more often. */
+    def isDecided: Boolean = logical.flatMap(_.getTagValue(onceTag)).contains(keys)
+
+    /** Operators between the shuffles, which will run in the stage above. */
+    def mayRaise: Boolean = between(outer.child).flatMap(_.logicalLink).distinct
+      .exists(RaisedErrors.operatorMayRaise)
+
+    private def between(plan: SparkPlan): Seq[SparkPlan] = plan match {
+      case _: Exchange | _: QueryStageExec => Nil
+      case operator => operator +: operator.children.flatMap(between)
+    }
+
+    def isShared: Boolean = (outer +: changed.shuffles.map(_.exchange)).exists(shared.places(_) > 1)
+
+    /** How the rows of each earlier shuffle fall on partitions; none if unknown. */
+    lazy val spreads: Seq[Option[Spread]] = {
+      val cluster = Cluster.of(session)
+      changed.shuffles.map(Spread.of(_, cluster))
+    }
+
+    /** That decides: one that is uneven, if there is one. */
+    def deciding: Option[Spread] = spreads.flatten.sortBy(_.isEven).headOption
+  }
+
+  private val preconditions: Seq[Precondition[Subject]] = Seq(
+    Precondition(Reason.SharedSubplan)(!_.isShared),
+    Precondition(Reason.MayRaise)(!_.mayRaise),
+    Precondition(Reason.NoStatistics)(subject =>
+      subject.isDecided || subject.spreads.forall(_.isDefined)
+    ),
+    Precondition(Uneven)(subject =>
+      subject.isDecided || subject.spreads.flatten.forall(_.isEven)
+    )
+  )
+
+  private def decision(
+      logical: LogicalPlan,
+      subject: Subject,
+      unmet: Option[Reason],
+      mode: Mode
+  ): Decision = {
+    val shuffles = 1 + subject.changed.shuffles.size
+    Decision(
+      rule = info.id,
+      node = NodeText.shorten(s"Shuffle by ${subject.keys}"),
+      key = s"shuffle by ${subject.keys} of ${NodeText.key(logical)}",
+      outcome = Outcome.of(unmet, mode),
+      reason = unmet.getOrElse(Once),
+      phase = if (QueryStages.begun(logical)) Phase.Adaptive else Phase.Static,
+      chosen = Option.when(unmet.isEmpty)(counted(shuffles - 1)),
+      stock = Option.when(unmet.isEmpty)(counted(shuffles)),
+      evidence = unmet match {
+        case None | Some(Uneven) => subject.deciding.toSeq.flatMap(_.evidence)
+        case _ => Nil
+      },
+      setting = Option.when(unmet.isEmpty)(info.switch),
+      settingTo = Option.when(unmet.isEmpty)("false")
+    )
+  }
+
+  private def counted(shuffles: Int): String =
+    if (shuffles == 0) "no shuffle" else if (shuffles == 1) "1 shuffle" else s"$shuffles shuffles"
+}
+
+object ShuffleByCommonKeys
+    extends RuleDescription(
+      "shuffleByCommonKeys",
+      RuleKind.Adaptive,
+      "Shuffles rows once instead of twice where the keys of the second shuffle are among those of the first."
+    ) {
+
+  override def hooks: Seq[Hook] = Seq(
+    Hook.EachPlan(
+      "Which operators belong to a subquery can be seen only from the root of the plan.",
+      this,
+      SelingerConf.switches
+    )(Subqueries.mark),
+    Hook.StagePreparation(
+      "All shuffles of the plan are there by then, and none of those that change has begun."
+    )(new ShuffleByCommonKeys(_))
+  )
+
+  val Uneven: Reason = Reason(
+    "COMMON_KEYS_UNEVEN",
+    "The keys of the second shuffle are among those of the first. But they have too few different values, " +
+      "or one value that is in too many rows, so a shuffle by them alone would make partitions of " +
+      "unequal size. Spark's two shuffles stay.",
+    "Nothing to do."
+  )
+
+  val Once: Reason = Reason(
+    "SHUFFLED_BY_COMMON_KEYS",
+    "The keys of the second shuffle are among those of the first. A shuffle by these alone brings together " +
+      "the rows that both operators need in one task, so the other shuffle is left out.",
+    "Set spark.selinger.shuffleByCommonKeys.enabled to false if a few tasks after this shuffle take much " +
+      "longer than the others."
+  )
+
+  override def reasons: Seq[Reason] = Seq(
+    Reason.SharedSubplan,
+    Reason.MayRaise,
+    Reason.NoStatistics,
+    Uneven,
+    Once
+  )
+
+  override def example: String =
+    "SELECT item, sold, sum(count(*)) OVER (PARTITION BY item ORDER BY sold) FROM sales GROUP BY item, sold"
+
+  // On logical operators: the keys of a shuffle that was left out above them.
+  private val onceTag = TreeNodeTag[String]("selinger.shuffledByCommonKeys")
+
+  // With n values a partition, the largest of 16 has about 1 + sqrt(2 ln 16 / n) times its part of the
+  // rows (Raab and Steger, Balls into Bins, RANDOM 1998): a third more.
+  private val valuesPerPartition = 48
+
+  /** A shuffle for which an earlier one of the same rows can be by the same keys, and the rows then. */
+  private object Repeated {
+    def unapply(plan: SparkPlan): Option[(ShuffleExchangeExec, Repartitioned)] = plan match {
+      case SparkShuffle(outer) =>
+        outer.outputPartitioning match {
+          case wanted: HashPartitioning =>
+            Repartitioned.by(outer.child, wanted).map(outer -> _)
+          case _ => None
+        }
+      case _ => None
+    }
+  }
+
+  private def logicalOf(plan: SparkPlan): Option[LogicalPlan] =
+    plan.collectFirst(Function.unlift((node: SparkPlan) => node.logicalLink))
+
+  /**
+   * How the rows of a shuffle fall on partitions.
+   *
+   * @param rows that are grouped or shuffled
+   * @param values of the keys, none if unknown
+   */
+  private final case class Spread(
+      rows: Quantity,
+      partitions: Int,
+      size: Option[ShuffleSize],
+      values: Option[Values]
+  ) {
+
+    /** The largest partition has at most about twice its part, or Spark makes one of all. */
+    def isEven: Boolean = isSmall || values.exists { found =>
+      found.number.value >= valuesPerPartition.toDouble * partitions &&
+      found.frequent.value * partitions <= rows.value
+    }
+
+    def isKnown: Boolean = isSmall || values.isDefined
+
+    private def isSmall: Boolean = SQLConf.get.getConf(SQLConf.COALESCE_PARTITIONS_ENABLED) &&
+      size.exists(
+        _.withMargin <= SQLConf.get.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)
+      )
+
+    def evidence: Seq[Evidence] =
+      values.toSeq.map(found =>
+        Evidence("values of the common keys", found.number.value, "values", found.number.origin)
+      ) ++
+        Seq(Evidence("input of the first operator", rows.value, "rows", rows.origin)) ++
+        values.map(found =>
+          Evidence("the most frequent value", found.frequent.value, "rows", found.frequent.origin)
+        ) ++
+        Seq(Evidence("partitions", partitions.toDouble, "partitions", Origin.Exact)) ++
+        size.map(each => Evidence("expected in the shuffle", each.expected, "bytes", each.origin))
+  }
+
+  /**
+   * @param number of different ones
+   * @param frequent rows that have the most frequent one
+   */
+  private final case class Values(number: Quantity, frequent: Quantity)
+
+  private object Spread {
+    def of(shuffle: CoarserShuffle, cluster: Cluster): Option[Spread] =
+      for {
+        logical <- logicalOf(shuffle.exchange.child)
+        // Its groups are taken to be spread as its rows are.
+        grouped = logical match {
+          case aggregate: Aggregate => aggregate.child
+          case other => other
+        }
+        input <- LeafStatistics.estimator.estimate(grouped)
+        spread = Spread(
+          input.rows,
+          shuffle.exchange.outputPartitioning.numPartitions,
+          ShuffleSize.of(shuffle.exchange, cluster),
+          valuesOf(shuffle.keys.collect { case key: Attribute => key }, grouped, input)
+            .filter(_ => shuffle.keys.forall(_.isInstanceOf[Attribute]))
+        )
+        if spread.isKnown
+      } yield spread
+
+    private def valuesOf(
+        keys: Seq[Attribute],
+        plan: LogicalPlan,
+        input: PlanEstimate
+    ): Option[Values] = {
+      val columns = keys.flatMap(key => input.columns.get(key.exprId).map(key -> _))
+      // Of a key without a sample it is not known whether it has frequent values.
+      val sampled = columns.filter { case (key, _) => input.domain(key).exists(_.sample.isDefined) }
+      val shares = (if (sampled.isEmpty) columns else sampled).map { case (_, column) =>
+        val nulls = column.nullFraction.getOrElse(0.0)
+        (column.frequent.map(_.share * (1.0 - nulls)) :+ nulls).max
+      }
+      // No combination of values has more rows than the most frequent value of any key.
+      val share = if (sampled.isEmpty) shares.maxOption else shares.minOption
+      for {
+        most <- share
+        if columns.exists(_._2.distinct.isDefined) && keys.forall(plan.outputSet.contains)
+        values <- LeafStatistics.estimator.estimate(Aggregate(keys, keys, plan))
+      } yield Values(
+        values.rows,
+        Quantity(math.max(1.0, most * input.rows.value), Origin.Derived)
+      )
+    }
+  }
+}

@@ -1,0 +1,315 @@
+package io.selinger.strategy
+
+import io.selinger.core.{Decision, Outcome, Reason}
+import io.selinger.testing.{ExampleTables, Plans, SharedSession, Tables}
+import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
+import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ValidateRequirements}
+import org.apache.spark.sql.internal.SQLConf
+import org.scalatest.funsuite.AnyFunSuite
+
+/** The rule `shuffleByCommonKeys` on real plans. */
+class ShuffleByCommonKeysSuite extends AnyFunSuite with SharedSession {
+
+  private val rule = ShuffleByCommonKeys
+  private val off = rule.switch -> "false"
+
+  // Joins stay joins of shuffled sides, and none of them waits for the other.
+  private val shuffled = Seq(
+    SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1",
+    "spark.selinger.join.broadcastMaxBytes" -> "1",
+    AwaitBuildSide.switch -> "false"
+  )
+
+  override protected def beforeEach(): Unit = {
+    super.beforeEach()
+    Tables.register(spark)
+    ExampleTables.register(spark)
+  }
+
+  private def initialOf(df: DataFrame): SparkPlan = Plans.execution(df).executedPlan match {
+    case adaptive: AdaptiveSparkPlanExec => adaptive.initialPlan
+    case other => other
+  }
+
+  private def keysIn(plans: Seq[SparkPlan]): Seq[Int] =
+    plans.collect { case exchange: ShuffleExchangeExec => exchange.outputPartitioning }
+      .collect { case hash: HashPartitioning => hash.expressions.size }
+
+  /** Of each shuffle of the plan that has run, the number of keys. */
+  private def keysOf(df: DataFrame): Seq[Int] = keysIn(Plans.physical(df))
+
+  /** How many shuffles a query begins with, which may end early where there are no rows. */
+  private def planned(df: DataFrame): Int =
+    keysIn(initialOf(df).collect { case node => node }).size
+
+  private def decisionsOf(df: DataFrame): Seq[Decision] = Plans.decisions(df, rule.id)
+
+  private def rows(df: DataFrame): Seq[String] =
+    df.collect().map((row: Row) => row.toString).toSeq.sorted
+
+  /** Runs a query, which returns the same rows as without the rule, and how many shuffles it saves. */
+  private def saved(text: String): (DataFrame, Int) = {
+    val df = spark.sql(text)
+    val found = rows(df)
+    assert(ValidateRequirements.validate(initialOf(df)))
+    val before = withConf(off) {
+      val plain = spark.sql(text)
+      assert(found == rows(plain))
+      assert(keysOf(df).size <= keysOf(plain).size)
+      planned(plain)
+    }
+    (df, before - planned(df))
+  }
+
+  private def assertFires(text: String, shuffles: Int = 1): DataFrame = {
+    val (df, less) = saved(text)
+    assert(less == shuffles, initialOf(df))
+    assert(decisionsOf(df).exists(_.reason == ShuffleByCommonKeys.Once), decisionsOf(df))
+    df
+  }
+
+  private def assertKeeps(text: String): DataFrame = {
+    val (df, less) = saved(text)
+    assert(less == 0, initialOf(df))
+    df
+  }
+
+  private def assertDeclines(text: String, reason: Reason): Decision = {
+    val df = assertKeeps(text)
+    decisionsOf(df) match {
+      case Seq(decision) =>
+        assert(decision.reason == reason && decision.outcome == Outcome.Declined)
+        decision
+      case others => fail(s"expected one decision, got $others")
+    }
+  }
+
+  private val total =
+    "SELECT k, day, sum(n) OVER (PARTITION BY k ORDER BY day) AS total " +
+      "FROM (SELECT k, day, count(*) AS n FROM facts GROUP BY k, day)"
+
+  // ---- fires --------------------------------------------------------------------------------
+
+  test("fires on a window over an aggregation, and says by what") {
+    val df = assertFires(total)
+    assert(keysOf(df) == Seq(1))
+    val decision = decisionsOf(df).head
+    assert(decision.outcome == Outcome.Changed && decision.node == "Shuffle by k")
+    assert(decision.chosen.contains("1 shuffle") && decision.stock.contains("2 shuffles"))
+    assert(decision.setting.contains(rule.switch) && decision.settingTo.contains("false"))
+    assert(decision.evidence.map(_.name).take(3) == Seq(
+      "values of the common keys",
+      "input of the first operator",
+      "the most frequent value"
+    ))
+  }
+
+  Seq(
+    "an aggregation of an aggregation" ->
+      "SELECT k, max(n), avg(n) FROM (SELECT k, day, s, count(*) AS n FROM facts GROUP BY k, day, s) GROUP BY k",
+    "a window through names, filters and columns computed beside the keys" ->
+      """SELECT name, rank() OVER (PARTITION BY name ORDER BY half, day)
+        |FROM (SELECT k AS name, day, cast(count(*) AS double) * 0.5D AS half FROM facts GROUP BY k, day)
+        |WHERE half > 0.5D""".stripMargin,
+    "two windows" ->
+      """SELECT k, s, a, max(a) OVER (PARTITION BY k ORDER BY s, id)
+        |FROM (SELECT k, s, id, row_number() OVER (PARTITION BY k, s ORDER BY id) AS a FROM facts)""".stripMargin,
+    "a key among several functions, with DISTINCT below" ->
+      "SELECT k, count(*), max(s) FROM (SELECT DISTINCT k, s, day FROM facts) GROUP BY k",
+    "DISTINCT in an aggregation" -> "SELECT k, count(DISTINCT s), max(id) FROM facts GROUP BY k",
+    "a window over a broadcast join with what was grouped" ->
+      """SELECT /*+ BROADCAST(b) */ a.k, a.n, b.id, rank() OVER (PARTITION BY a.k ORDER BY a.n, b.id)
+        |FROM (SELECT k, day, count(*) AS n FROM facts GROUP BY k, day) a JOIN dims b ON a.k = b.k""".stripMargin,
+    "the same keys in another order, as a window has them" ->
+      """SELECT s, k, sum(n) OVER (PARTITION BY s, k ORDER BY day)
+        |FROM (SELECT k, s, day, count(*) AS n FROM facts GROUP BY k, s, day)""".stripMargin,
+    "nulls and duplicates of every key" ->
+      """SELECT k, s, sum(n) OVER (PARTITION BY k ORDER BY s)
+        |FROM (SELECT k, s, count(*) AS n FROM nulls GROUP BY k, s)""".stripMargin,
+    "texts, one of which is empty" ->
+      """SELECT s, k, sum(n) OVER (PARTITION BY s ORDER BY k)
+        |FROM (SELECT s, k, count(*) AS n FROM facts GROUP BY s, k)""".stripMargin,
+    "decimals" ->
+      """SELECT amount, k, sum(n) OVER (PARTITION BY amount ORDER BY k)
+        |FROM (SELECT amount, k, count(*) AS n FROM facts GROUP BY amount, k)""".stripMargin,
+    "no rows" ->
+      """SELECT k, s, sum(n) OVER (PARTITION BY k ORDER BY s)
+        |FROM (SELECT k, s, count(*) AS n FROM nothing GROUP BY k, s)""".stripMargin
+  ).foreach { case (what, text) =>
+    test(s"fires on $what") {
+      val _ = assertFires(text)
+    }
+  }
+
+  Seq("INNER", "LEFT", "LEFT SEMI", "LEFT ANTI").foreach { kind =>
+    test(s"fires above a $kind join: both of its sides are shuffled by what is grouped by") {
+      withConf(shuffled: _*) {
+        val _ = assertFires(
+          s"""SELECT a.k, count(*) FROM facts a $kind JOIN dims b ON a.k = b.k AND a.big = b.big
+             |GROUP BY a.k""".stripMargin
+        )
+      }
+    }
+  }
+
+  test("a second run changes nothing") {
+    val plan = initialOf(assertFires(total))
+    assert(new ShuffleByCommonKeys(spark)(plan) eq plan)
+  }
+
+  Seq("1", "3", "200").foreach { partitions =>
+    test(s"keeps one shuffle through re-plans, with $partitions partitions") {
+      withConf(shuffled :+ (SQLConf.SHUFFLE_PARTITIONS.key -> partitions): _*) {
+        val df = assertFires(
+          """SELECT a.k, count(*) FROM facts a JOIN (SELECT k, big, max(id) AS last FROM dims GROUP BY k, big) b
+            |ON a.k = b.k AND a.big = b.big GROUP BY a.k""".stripMargin
+        )
+        assert(keysOf(df) == Seq(1, 1))
+      }
+    }
+  }
+
+  test("a re-plan whose one side has run shuffles neither side again, and is not refused") {
+    // The inner join becomes a broadcast when its small side is measured, later than the other side ran.
+    val text =
+      """SELECT x.k, count(*) FROM
+        |(SELECT f.k, f.big FROM facts f JOIN (SELECT id, count(*) FROM dims GROUP BY id) d ON f.id = d.id) x
+        |JOIN dupes b ON x.k = b.k AND x.big = b.big GROUP BY x.k""".stripMargin
+    withConf(
+      AwaitBuildSide.switch -> "false",
+      SelectJoinOperator.switch -> "false",
+      SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1",
+      SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD.key -> "10MB"
+    ) {
+      val df = assertFires(text)
+      assert(
+        Plans.joins(df).exists(_.startsWith("BroadcastHashJoin")),
+        Plans.execution(df).executedPlan
+      )
+    }
+  }
+
+  test("advises and changes nothing in mode advise") {
+    withConf("spark.selinger.mode" -> "advise") {
+      val df = spark.sql(total)
+      df.collect()
+      assert(keysOf(df).sorted == Seq(1, 2))
+      assert(decisionsOf(df).map(_.outcome) == Seq(Outcome.Advised))
+    }
+  }
+
+  // ---- does not fire ------------------------------------------------------------------------
+
+  private val large = "spark.sql.adaptive.coalescePartitions.minPartitionSize" -> "1"
+
+  test("does not fire on common keys with few values") {
+    withConf(large) {
+      val decision =
+        assertDeclines(
+          total.replace("BY k", "BY flag").replace("SELECT k", "SELECT flag"),
+          rule.Uneven
+        )
+      assert(decision.evidence.exists(_.name == "partitions"))
+    }
+  }
+
+  test("does not fire on a common key that is null in many rows") {
+    withConf(large, SQLConf.SHUFFLE_PARTITIONS.key -> "4") {
+      spark.sql("SELECT id, if(id % 2 = 0, null, id) AS k, id % 7 AS day FROM range(5000)")
+        .createOrReplaceTempView("source")
+      withFolder { folder =>
+        val path = folder.resolve("half").toString
+        spark.table("source").write.parquet(path)
+        spark.read.parquet(path).createOrReplaceTempView("facts")
+        val _ = assertDeclines(total, rule.Uneven)
+        spark.read.parquet(path).where("k IS NOT NULL").createOrReplaceTempView("facts")
+        val _ = assertFires(total)
+      }
+    }
+  }
+
+  test("does not fire where another part of the query reads the shuffle") {
+    val shared =
+      """WITH totals AS (SELECT k, day, count(*) AS n FROM facts GROUP BY k, day)
+        |SELECT k, day, sum(n) OVER (PARTITION BY k ORDER BY day) FROM totals
+        |UNION ALL
+        |SELECT k, day, max(n) OVER (PARTITION BY k ORDER BY day) FROM totals""".stripMargin
+    val df = assertKeeps(shared)
+    assert(decisionsOf(df).map(_.reason).distinct == Seq(Reason.SharedSubplan))
+  }
+
+  test("does not fire on what can raise an error, which a join might then not run") {
+    val _ = assertDeclines(total.replace("count(*)", "sum(1 / (id + 1))"), Reason.MayRaise)
+  }
+
+  test("passes over shuffles for joins, whose measured size decides the operator") {
+    withConf(shuffled: _*) {
+      Seq("INNER", "LEFT", "FULL").foreach { kind =>
+        val df = assertKeeps(
+          s"""SELECT a.* FROM (SELECT k, day, count(*) AS n FROM facts GROUP BY k, day) a
+             |$kind JOIN (SELECT k, s, max(id) AS m FROM dims GROUP BY k, s) b
+             |ON a.k = b.k AND a.n < 100""".stripMargin
+        )
+        assert(decisionsOf(df).isEmpty)
+      }
+    }
+  }
+
+  Seq(
+    "keys that are computed in between" ->
+      """SELECT j, sum(n) OVER (PARTITION BY j ORDER BY day)
+        |FROM (SELECT k % 10 AS j, day, n FROM (SELECT k, day, count(*) AS n FROM facts GROUP BY k, day))""".stripMargin,
+    "keys that the aggregation below computes" ->
+      """SELECT n, sum(n) OVER (PARTITION BY n ORDER BY day)
+        |FROM (SELECT k, day, count(*) AS n FROM facts GROUP BY k, day)""".stripMargin,
+    "a window over all rows" ->
+      "SELECT k, sum(n) OVER (ORDER BY k) FROM (SELECT k, count(*) AS n FROM facts GROUP BY k)",
+    "a shuffle that the query asks for" ->
+      """SELECT k, count(*) FROM (SELECT /*+ REPARTITION(4, k, day) */ k, day FROM facts) GROUP BY k""",
+    "a subquery, whose shuffles the query may share" ->
+      s"SELECT id FROM facts WHERE id > (SELECT max(total) FROM ($total))",
+    "keys that the shuffle below does not have" ->
+      """SELECT k, s, day, a, max(a) OVER (PARTITION BY day ORDER BY id) FROM
+        |(SELECT k, s, day, id, row_number() OVER (PARTITION BY k, s ORDER BY id) AS a FROM facts)""".stripMargin,
+    "floating-point keys, which a window compares in one form" ->
+      """SELECT d, k, sum(n) OVER (PARTITION BY d ORDER BY k)
+        |FROM (SELECT d, k, count(*) AS n FROM facts GROUP BY d, k)""".stripMargin
+  ).foreach { case (what, text) =>
+    test(s"passes over $what") {
+      assert(decisionsOf(assertKeeps(text)).isEmpty)
+    }
+  }
+
+  test("passes by without adaptive execution") {
+    withConf(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "false") {
+      assert(decisionsOf(assertKeeps(total)).isEmpty)
+    }
+  }
+
+  test("fires beside a scalar subquery, whose own shuffles stay") {
+    val df = assertFires(
+      "SELECT k, s, max(n) OVER (PARTITION BY k ORDER BY s) FROM (SELECT k, s, count(*) AS n " +
+        s"FROM facts WHERE id > (SELECT max(total) FROM ($total)) GROUP BY k, s)"
+    )
+    assert(decisionsOf(df).map(_.node) == Seq("Shuffle by k"))
+  }
+
+  test("leaves sides that wait to awaitBuildSide, and what these are waited for by") {
+    withConf(
+      "spark.sql.sources.fileCompressionFactor" -> "1000000",
+      "spark.selinger.join.broadcastMaxBytes" -> "100000"
+    ) {
+      val df = spark.sql(
+        """SELECT a.k, count(*) FROM facts a JOIN (SELECT k, tag FROM nested
+          |LATERAL VIEW explode(sequence(1, 2)) t AS tag WHERE point.x = 1) b
+          |ON a.k = b.k AND a.id = b.tag GROUP BY a.k""".stripMargin
+      )
+      df.collect()
+      assert(Plans.decisions(df, AwaitBuildSide.id).exists(_.outcome == Outcome.Changed))
+      assert(decisionsOf(df).forall(_.outcome != Outcome.Changed))
+    }
+  }
+}

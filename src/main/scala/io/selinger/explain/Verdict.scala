@@ -26,10 +26,7 @@ private[explain] object Verdict {
       "part of the query shuffled into fewer partitions",
       "parts of the query shuffled into fewer partitions"
     ),
-    "shuffleByCommonKeys" -> (
-      "time that rows are shuffled once instead of twice",
-      "times that rows are shuffled once instead of twice"
-    ),
+    "shuffleByCommonKeys" -> ("shuffle left out", "shuffles left out"),
     "awaitBuildSide" -> ("join waits for its small side", "joins wait for their small sides"),
     "reduceJoinInput" -> (
       "join reads only rows that have a key of its small side",

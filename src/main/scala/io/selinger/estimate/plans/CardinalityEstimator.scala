@@ -185,7 +185,10 @@ final class CardinalityEstimator(
         )
       }
 
-  /** An aggregate with a hint leaves the groups of each task, not of all tasks together. */
+  /**
+   * An aggregate with a hint leaves the groups of each task, not of all tasks together. How many tasks
+   * there are depends on the session's cores and settings.
+   */
   private def inEachTask(
       aggregate: Aggregate,
       input: PlanEstimate,

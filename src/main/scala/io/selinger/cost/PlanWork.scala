@@ -2,6 +2,7 @@ package io.selinger.cost
 
 import io.selinger.core.Origin
 import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.predicates.Selectivity
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -40,7 +41,7 @@ final class PlanWork(
 
   private def of(plan: LogicalPlan, needed: AttributeSet): Option[Work] = plan match {
     case Filter(condition, leaf: LeafNode) =>
-      scan(leaf, needed ++ condition.references, conjuncts(condition))
+      scan(leaf, needed ++ condition.references, Selectivity.conjuncts(condition))
         .map(read => read.plus(cost.evaluated(read.rowsRead * tests(condition))))
     case leaf: LeafNode => scan(leaf, needed, Nil)
     case Filter(condition, child) =>
@@ -113,8 +114,4 @@ final class PlanWork(
     case other => 1 + other.children.map(tests).sum
   }
 
-  private def conjuncts(condition: Expression): Seq[Expression] = condition match {
-    case And(left, right) => conjuncts(left) ++ conjuncts(right)
-    case other => Seq(other)
-  }
 }

@@ -1,5 +1,6 @@
 package io.selinger.rule
 
+import io.selinger.estimate.predicates.Selectivity
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 
@@ -11,16 +12,17 @@ private[rule] object ConditionalAggregate {
 
   /** A function without a filter, and all the conditions that a row must fulfil to count. */
   def split(function: AggregateExpression): (AggregateExpression, Seq[Expression]) = {
-    val filters = function.filter.toSeq.flatMap(conjuncts)
+    val filters = function.filter.toSeq.flatMap(Selectivity.conjuncts)
     val (inner, conditions) = function.aggregateFunction match {
       case other if function.isDistinct => (other, Nil)
       case Sum(Conditional(condition, value), context) =>
-        (Sum(value, context), conjuncts(condition))
+        (Sum(value, context), Selectivity.conjuncts(condition))
       case Average(Conditional(condition, value), mode) =>
-        (Average(value, mode), conjuncts(condition))
-      case Min(Conditional(condition, value)) => (Min(value), conjuncts(condition))
-      case Max(Conditional(condition, value)) => (Max(value), conjuncts(condition))
-      case Count(Seq(Conditional(condition, value))) => (Count(value), conjuncts(condition))
+        (Average(value, mode), Selectivity.conjuncts(condition))
+      case Min(Conditional(condition, value)) => (Min(value), Selectivity.conjuncts(condition))
+      case Max(Conditional(condition, value)) => (Max(value), Selectivity.conjuncts(condition))
+      case Count(Seq(Conditional(condition, value))) =>
+        (Count(value), Selectivity.conjuncts(condition))
       case other => (other, Nil)
     }
     (function.copy(aggregateFunction = inner, filter = None), filters ++ conditions)
@@ -37,8 +39,4 @@ private[rule] object ConditionalAggregate {
     }
   }
 
-  private def conjuncts(condition: Expression): Seq[Expression] = condition match {
-    case And(left, right) => conjuncts(left) ++ conjuncts(right)
-    case other => Seq(other)
-  }
 }

@@ -3,6 +3,7 @@ package io.selinger.strategy
 import io.selinger.core.{Evidence, Origin, Phase, RaisedErrors}
 import io.selinger.cost.Cluster
 import io.selinger.estimate.plans.LeafStatistics
+import io.selinger.estimate.predicates.Selectivity
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
@@ -276,7 +277,7 @@ private[selinger] object JoinReduction {
   private object EqualColumns {
     def in(plan: LogicalPlan): EqualColumns = new EqualColumns(
       conditions(plan)
-        .flatMap(conjuncts)
+        .flatMap(Selectivity.conjuncts)
         .collect {
           case EqualTo(a: Attribute, b: Attribute) if a.dataType == b.dataType => (a, b)
         }
@@ -291,10 +292,6 @@ private[selinger] object JoinReduction {
       case _ => Nil
     }
 
-    private def conjuncts(condition: Expression): Seq[Expression] = condition match {
-      case And(left, right) => conjuncts(left) ++ conjuncts(right)
-      case other => Seq(other)
-    }
   }
 
   private def equalities(join: Join): Seq[(Expression, Expression)] = join match {

@@ -1,6 +1,7 @@
 package io.selinger.ordering.graph
 
 import io.selinger.core.{RaisedErrors, Reason}
+import io.selinger.estimate.predicates.Selectivity
 import io.selinger.ordering.ablation.Mechanism
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans._
@@ -134,7 +135,7 @@ object JoinRegion {
         }
       case Filter(condition, child) =>
         val (shape, sources) = flatten(child, isKept)
-        (placed(shape, conjuncts(condition).map(resolved(_, sources))), sources)
+        (placed(shape, Selectivity.conjuncts(condition).map(resolved(_, sources))), sources)
       case Project(list, child) =>
         val (shape, sources) = flatten(child, isKept)
         val computed = list.collect { case Alias(source, _) =>
@@ -233,10 +234,10 @@ object JoinRegion {
         }
       case Filter(condition, child) =>
         below(child, isKept).orElse {
-          if (!conjuncts(condition).forall(RaisedErrors.isSafe))
+          if (!Selectivity.conjuncts(condition).forall(RaisedErrors.isSafe))
             Some(Boundary(Some(Reason.MayRaise)))
           else
-            Option.unless(conjuncts(condition).forall(belongsBelow(_, child, isKept)))(
+            Option.unless(Selectivity.conjuncts(condition).forall(belongsBelow(_, child, isKept)))(
               Boundary(Some(Reason.JoinFixed))
             )
         }
@@ -338,10 +339,6 @@ object JoinRegion {
   }
 
   private def conditionsOf(condition: Option[Expression]): Seq[Expression] =
-    condition.toSeq.flatMap(conjuncts)
+    condition.toSeq.flatMap(Selectivity.conjuncts)
 
-  private def conjuncts(condition: Expression): Seq[Expression] = condition match {
-    case And(left, right) => conjuncts(left) ++ conjuncts(right)
-    case other => Seq(other)
-  }
 }

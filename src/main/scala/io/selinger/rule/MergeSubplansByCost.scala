@@ -3,13 +3,10 @@ package io.selinger.rule
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{
   Decision,
-  Evidence,
-  ExpectedWork,
   GuardedRule,
   Hook,
   Mode,
   NodeText,
-  Origin,
   Outcome,
   Precondition,
   RaisedErrors,
@@ -19,7 +16,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.{Cluster, JoinCost, PlanWork, Work}
-import io.selinger.estimate.plans.{LeafStatistics, RelationNames, RowsRead}
+import io.selinger.estimate.plans.{LeafStatistics, RowsRead}
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
@@ -245,33 +242,28 @@ object MergeSubplansByCost
   )
 
   private def declineAlone(group: SubplanGroup): Unit = {
-    val refused = group.refused.getOrElse(Refused(SubplansDiffer, None, None))
-    group.subplans.foreach { subplan =>
-      decline(
-        subplan,
-        refused.reason,
-        compared(refused.apart, refused.together),
-        gainOf(refused.apart, refused.together)
-      )
-    }
+    val refused = group.refused.getOrElse(Refused(SubplansDiffer, ComputedTogether.unknown))
+    group.subplans.foreach(decline(_, refused.reason, refused.compared))
   }
 
   private def decline(
       subplan: Aggregate,
       reason: Reason,
-      evidence: Seq[Evidence] = Nil,
-      gain: Option[Double] = None
+      compared: ComputedTogether = ComputedTogether.unknown
   ): Unit = {
-    val remedy = remedyOf(reason, gain)
+    val remedy = reason match {
+      case SubqueryReuseOff => Some(Remedy(SQLConf.SUBQUERY_REUSE_ENABLED.key, Some("true")))
+      case other => compared.remedy(other)
+    }
     Decision.record(
       subplan,
       Decision(
         rule = id,
-        node = nameOf(1, subplan),
+        node = ComputedTogether.nameOf(1, subplan),
         key = NodeText.key(subplan),
         outcome = Outcome.Declined,
         reason = reason,
-        evidence = evidence,
+        evidence = compared.evidence,
         setting = remedy.map(_.key),
         settingTo = remedy.flatMap(_.value)
       )
@@ -279,56 +271,19 @@ object MergeSubplansByCost
   }
 
   private def decision(group: SubplanGroup, outcome: Outcome): Decision = {
-    val undo = gainOf(group.apart, group.together)
-      .flatMap(Remedy.above)
-      .fold(Remedy(switch, Some("false"))) { gain =>
-        Remedy(SelingerConf.MERGE_MIN_GAIN.key, Some(gain))
-      }
+    val undo = group.compared.undo(switch)
     Decision(
       rule = id,
-      node = nameOf(group.distinct.size, group.plan),
+      node = ComputedTogether.nameOf(group.distinct.size, group.plan),
       key = group.subplans.map(NodeText.key).mkString(" "),
       outcome = outcome,
       reason = Merged,
       chosen = Some("1 pass over the data"),
       stock = Some(s"${group.distinct.size} passes"),
-      evidence = compared(group.apart, group.together),
+      evidence = group.compared.evidence,
       setting = Some(undo.key),
       settingTo = undo.value,
-      work = for (apart <- group.apart; together <- group.together)
-        yield ExpectedWork(apart.seconds, together.seconds)
+      work = group.compared.expected
     )
-  }
-
-  /** The share of their cost that computing them together saves. */
-  private def gainOf(apart: Option[Work], together: Option[Work]): Option[Double] =
-    for (one <- apart; other <- together if one.seconds > 0.0)
-      yield 1.0 - other.seconds / one.seconds
-
-  private def compared(apart: Option[Work], together: Option[Work]): Seq[Evidence] =
-    Seq("apart" -> apart, "together" -> together).flatMap { case (how, known) =>
-      known.toSeq.flatMap { work =>
-        Seq(
-          Evidence(s"cost $how", work.seconds, "s", Origin.Derived),
-          Evidence(s"rows read $how", work.rowsRead, "rows", work.origin)
-        )
-      }
-    }
-
-  private def remedyOf(reason: Reason, gain: Option[Double]): Option[Remedy] = reason match {
-    case CheaperApart =>
-      Some(Remedy(SelingerConf.MERGE_MIN_GAIN.key, gain.flatMap(Remedy.below)))
-    case SubqueryReuseOff => Some(Remedy(SQLConf.SUBQUERY_REUSE_ENABLED.key, Some("true")))
-    case Reason.BudgetExceeded =>
-      val budget = SelingerConf.PLANNING_BUDGET_MS
-      Some(Remedy(budget.key, Some((budget.value * 2).toString)))
-    // Nothing but another query would change it.
-    case _ => None
-  }
-
-  private def nameOf(count: Int, subplan: LogicalPlan): String = {
-    val relations = subplan.collectLeaves().map(RelationNames.ofLeaf).distinct
-    val what = if (count == 1) "Aggregation" else s"$count aggregations"
-    NodeText.shorten(s"$what over ${relations.mkString(", ")}")
   }
 }

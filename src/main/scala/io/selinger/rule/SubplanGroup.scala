@@ -10,15 +10,13 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
  *
  * @param members each with the places of its columns among those of `plan`
  * @param plan computes all of them
- * @param apart what it takes to compute each distinct one by itself; none where that is not known
- * @param together what `plan` takes
+ * @param compared each distinct one by itself with `plan`
  * @param refused why another subplan could have been merged with these and was not
  */
 private[rule] final case class SubplanGroup(
     members: Vector[(Aggregate, Seq[Int])],
     plan: Aggregate,
-    apart: Option[Work] = None,
-    together: Option[Work] = None,
+    compared: ComputedTogether = ComputedTogether.unknown,
     refused: Option[Refused] = None
 ) {
 
@@ -45,7 +43,7 @@ private[rule] object SubplanGroup {
 }
 
 /** Why subplans stay apart that could be merged, with the numbers compared. */
-private[rule] final case class Refused(reason: Reason, apart: Option[Work], together: Option[Work])
+private[rule] final case class Refused(reason: Reason, compared: ComputedTogether)
 
 /**
  * Puts subplans into groups. Only those that read the same data are compared with each other. First all that can be merged; that is kept where it clearly saves enough.
@@ -105,30 +103,25 @@ private[rule] final class SubplanGroups(
     else {
       val before = sum(Seq(work(group.plan), work(larger.subplans.last)))
       val after = work(larger.plan)
-      (before, after) match {
-        case (Some(apart), Some(together)) =>
-          Option.when(!saves(apart, together)) {
-            Refused(MergeSubplansByCost.CheaperApart, before, after)
-          }
-        case _ => Some(Refused(Reason.NoStatistics, before, after))
-      }
+      val compared = ComputedTogether(before, after)
+      if (!compared.isKnown) Some(Refused(Reason.NoStatistics, compared))
+      else
+        Option.when(!compared.saves(minGain))(Refused(MergeSubplansByCost.CheaperApart, compared))
     }
 
   private def priced(group: SubplanGroup): SubplanGroup =
     if (group.distinct.size < 2) group
-    else group.copy(apart = sum(group.distinct.map(work)), together = work(group.plan))
+    else
+      group.copy(compared =
+        ComputedTogether(sum(group.distinct.map(work)), together = work(group.plan))
+      )
 
   /** It saves enough, and it does not hide a member that takes much only because of the others. */
   private def isClear(group: SubplanGroup): Boolean =
-    (group.apart, group.together) match {
-      case (Some(apart), Some(together)) =>
-        val largest = group.distinct.flatMap(work).map(_.seconds).max
-        saves(apart, together) && together.seconds <= mostOfLargest * largest
-      case _ => false
+    group.compared.saves(minGain) && {
+      val largest = group.distinct.flatMap(work).map(_.seconds).max
+      group.compared.together.exists(_.seconds <= mostOfLargest * largest)
     }
-
-  private def saves(apart: Work, together: Work): Boolean =
-    together.seconds <= apart.seconds * (1.0 - minGain)
 
   private def work(subplan: Aggregate): Option[Work] =
     PlanningPass.current.memo(works, subplan)(workOf(subplan))
@@ -140,7 +133,7 @@ private[rule] final class SubplanGroups(
 private[rule] object SubplanGroups {
   private val works = new PassKey[Option[Work]]("work of subplans")
 
-  private val tooLate = Refused(Reason.BudgetExceeded, None, None)
+  private val tooLate = Refused(Reason.BudgetExceeded, ComputedTogether.unknown)
 
   /** Subplans that Spark can merge read the same relations in the same order. */
   def dataOf(subplan: Aggregate): Seq[LogicalPlan] = subplan.collectLeaves().map {

@@ -27,6 +27,8 @@ NO_REASONS = {
     "SHUFFLE_REPLICATE_NL",
     "SPARK_HOME",
     "UPPER_SNAKE",
+    # An error of Spark.
+    "STAGE_MATERIALIZATION_MULTIPLE_FAILURES",
 }
 
 

@@ -8,7 +8,8 @@ import io.selinger.rule.{
   MergeSubplansByCost,
   PushAggregateBelowJoin,
   RemoveImpliedLookups,
-  ShareEstimates
+  ShareEstimates,
+  ShareSimilarAggregates
 }
 import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.imported.UseImportedStatistics
@@ -59,6 +60,8 @@ object Registry {
       ReorderJoins,
       PushAggregateBelowJoin,
       DeduplicateSemiJoins,
+      // Late, too: it compares what all rules before have made.
+      ShareSimilarAggregates,
       SelectJoinOperator,
       // Before rules that look for equal shuffles.
       SizeShuffles,

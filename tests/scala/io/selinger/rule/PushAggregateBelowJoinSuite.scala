@@ -171,7 +171,7 @@ class PushAggregateBelowJoinSuite extends AnyFunSuite with SharedSession {
     def both(second: String) =
       "SELECT city, avg(amount) FROM sales JOIN customers ON customer = id GROUP BY city " +
         s"UNION ALL SELECT city, $second FROM sales JOIN customers ON customer = id GROUP BY city"
-    withConf(always) {
+    withConf(always, ShareSimilarAggregates.switch -> "false") {
       assert(partialsOf(both("max(amount)")).isEmpty)
       assert(reasonsOf(both("max(amount)")).contains(Reason.SharedSubplan))
       assert(partialsOf(both("avg(amount)")).size == 2)

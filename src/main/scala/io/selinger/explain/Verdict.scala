@@ -22,6 +22,8 @@ private[explain] object Verdict {
       ),
     "mergeSubplansByCost" ->
       ("group of aggregations computed in one pass", "groups of aggregations computed in one pass"),
+    "shareSimilarAggregates" ->
+      ("group of aggregations computed once", "groups of aggregations computed once"),
     "sizeShuffles" -> (
       "part of the query shuffled into fewer partitions",
       "parts of the query shuffled into fewer partitions"

@@ -196,6 +196,10 @@ class Grammar:
             return self._set_operation(depth - 1, want)
         if depth > 1 and want is None and self.chance(0.07):
             return self._several_aggregations(depth)
+        if depth > 1 and want is None and self.chance(0.07):
+            similar = self._similar_groups(depth)
+            if similar is not None:
+                return similar
         source = self._source(depth, most=4 if depth > 2 else 1)
         where = self._conditions(source, depth)
         if want is None and roll < 0.48:
@@ -682,6 +686,48 @@ class Grammar:
             for column, item in zip(found, items, strict=True)
         ]
         return Result(Select(items, relation), columns, max(1, rows))
+
+    def _similar_groups(self, depth: int) -> Result | None:
+        """Use one grouped query several times, each time under conditions of its own."""
+        source = self._source(depth - 1, most=2)
+        groups = self._grouped(source, self._conditions(source, 1), depth - 1, False)
+        places = []
+        for _ in range(self.one([2, 2, 3])):
+            alias = self._alias("v")
+            columns = [replace(column, alias=alias) for column in groups.columns]
+            relation = Derived(deepcopy(groups.query), alias)
+            where = [self.condition(columns, 1) for _ in range(self.one([0, 1, 1, 2]))]
+            some = self.some(columns, 1, len(columns)) if self.chance(0.5) else columns
+            names = [self._name() for _ in some]
+            query = Select(
+                [Item(c.col, n) for c, n in zip(some, names, strict=True)], relation, where
+            )
+            result = [
+                replace(c, alias="", name=n, samples=c.samples)
+                for c, n in zip(some, names, strict=True)
+            ]
+            places.append(Result(query, result, groups.rows))
+        if self.chance(0.4) and len({tuple(c.type for c in p.columns) for p in places}) == 1:
+            union = places[0]
+            for place in places[1:]:
+                columns = [
+                    replace(a, tame=a.tame and b.tame, most=a.most + b.most)
+                    for a, b in zip(union.columns, place.columns, strict=True)
+                ]
+                union = Result(
+                    SetOp("UNION ALL", union.query, place.query), columns, union.rows + place.rows
+                )
+            return union
+        joined: Source | None = None
+        for place in places:
+            alias = self._alias("v")
+            part = Source(
+                Derived(place.query, alias),
+                [replace(c, alias=alias) for c in place.columns],
+                place.rows,
+            )
+            joined = part if joined is None else self._joined(joined, part, 1) or joined
+        return self._plain(joined, [], None, 1) if joined is not None else None
 
     def _aggregation(self, source: Source, aggs: list[tuple[Expr, bool]]) -> Result:
         """Make one row of these aggregates, of the rows of `source` under other filters."""

@@ -622,7 +622,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     Tables.register(spark)
     val known = new Random(20261121)
     val fresh = new Random(Grid.seed)
-    val queries = Seq.fill(if (Grid.isWhole) 40 else 20)(randomQuery(known) -> known) ++
+    val queries = Seq.fill(if (Grid.isWhole) 40 else 10)(randomQuery(known) -> known) ++
       Seq.fill(4)(randomQuery(fresh) -> fresh)
     val orders = queries.flatMap { case (query, random) =>
       withConf(SelingerConf.MODE.key -> "off", "spark.sql.shuffle.partitions" -> "2") {

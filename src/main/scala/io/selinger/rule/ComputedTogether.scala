@@ -1,7 +1,17 @@
 package io.selinger.rule
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{Evidence, ExpectedWork, NodeText, Origin, Reason, Remedy}
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  ExpectedWork,
+  NodeText,
+  Origin,
+  Outcome,
+  Reason,
+  Remedy,
+  RuleDescription
+}
 import io.selinger.cost.Work
 import io.selinger.estimate.plans.RelationNames
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -56,9 +66,62 @@ private[rule] object ComputedTogether {
   val unknown: ComputedTogether = ComputedTogether(None, None)
 
   /** How explain calls `count` subplans like this one. */
-  def nameOf(count: Int, subplan: LogicalPlan): String = {
+  private def nameOf(count: Int, subplan: LogicalPlan): String = {
     val relations = subplan.collectLeaves().map(RelationNames.ofLeaf).distinct
     val what = if (count == 1) "Aggregation" else s"$count aggregations"
     NodeText.shorten(s"$what over ${relations.mkString(", ")}")
+  }
+
+  /** Says of a subplan why it is computed by itself. */
+  def decline(
+      rule: RuleDescription,
+      subplan: LogicalPlan,
+      reason: Reason,
+      compared: ComputedTogether,
+      remedy: Option[Remedy]
+  ): Unit = Decision.record(
+    subplan,
+    Decision(
+      rule = rule.id,
+      node = nameOf(1, subplan),
+      key = NodeText.key(subplan),
+      outcome = Outcome.Declined,
+      reason = reason,
+      evidence = compared.evidence,
+      setting = remedy.map(_.key),
+      settingTo = remedy.flatMap(_.value)
+    )
+  )
+
+  /**
+   * About subplans that are computed together.
+   *
+   * @param subplans in all places, some of which may be equal
+   * @param distinct number of different ones
+   * @param unit what there is one of instead, such as a pass over the data, and its plural
+   */
+  def decision(
+      rule: RuleDescription,
+      subplans: Seq[LogicalPlan],
+      distinct: Int,
+      outcome: Outcome,
+      reason: Reason,
+      unit: (String, String),
+      compared: ComputedTogether
+  ): Decision = {
+    val undo = compared.undo(rule.switch)
+    Decision(
+      rule = rule.id,
+      node = nameOf(distinct, subplans.head),
+      key = subplans.map(NodeText.key).mkString(" "),
+      outcome = outcome,
+      reason = reason,
+      chosen = Some(s"1 ${unit._1}"),
+      stock = Some(s"$distinct ${unit._2}"),
+      evidence = compared.evidence,
+      setting = Some(undo.key),
+      settingTo = undo.value,
+      work = compared.expected
+    )
   }
 }

@@ -3,9 +3,9 @@ package io.selinger.rule
 import io.selinger.core.RaisedErrors
 import io.selinger.estimate.predicates.Selectivity
 import io.selinger.rule.ExpressionSets._
+import org.apache.spark.sql.catalyst.analysis.UpdateAttributeNullability
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
-import org.apache.spark.sql.catalyst.analysis.UpdateAttributeNullability
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreePattern.{DYNAMIC_PRUNING_EXPRESSION, PLAN_EXPRESSION}
@@ -122,6 +122,7 @@ private[rule] object CoveringPlan {
 }
 
 private final class CoveringPlanFinder(mayRaise: Boolean) {
+
   def of(plans: Seq[LogicalPlan]): Option[CoveringPlan] =
     if (plans.tail.forall(_.sameResult(plans.head))) Some(ofEqual(plans))
     else if (plans.exists(leavesOut) && !plans.forall(_.isInstanceOf[Project])) {

@@ -6,7 +6,6 @@ import io.selinger.core.{
   GuardedRule,
   Hook,
   Mode,
-  NodeText,
   Outcome,
   Precondition,
   RaisedErrors,
@@ -255,35 +254,17 @@ object MergeSubplansByCost
       case SubqueryReuseOff => Some(Remedy(SQLConf.SUBQUERY_REUSE_ENABLED.key, Some("true")))
       case other => compared.remedy(other)
     }
-    Decision.record(
-      subplan,
-      Decision(
-        rule = id,
-        node = ComputedTogether.nameOf(1, subplan),
-        key = NodeText.key(subplan),
-        outcome = Outcome.Declined,
-        reason = reason,
-        evidence = compared.evidence,
-        setting = remedy.map(_.key),
-        settingTo = remedy.flatMap(_.value)
-      )
-    )
+    ComputedTogether.decline(this, subplan, reason, compared, remedy)
   }
 
-  private def decision(group: SubplanGroup, outcome: Outcome): Decision = {
-    val undo = group.compared.undo(switch)
-    Decision(
-      rule = id,
-      node = ComputedTogether.nameOf(group.distinct.size, group.plan),
-      key = group.subplans.map(NodeText.key).mkString(" "),
-      outcome = outcome,
-      reason = Merged,
-      chosen = Some("1 pass over the data"),
-      stock = Some(s"${group.distinct.size} passes"),
-      evidence = group.compared.evidence,
-      setting = Some(undo.key),
-      settingTo = undo.value,
-      work = group.compared.expected
+  private def decision(group: SubplanGroup, outcome: Outcome): Decision =
+    ComputedTogether.decision(
+      this,
+      group.subplans,
+      group.distinct.size,
+      outcome,
+      Merged,
+      "pass over the data" -> "passes",
+      group.compared
     )
-  }
 }

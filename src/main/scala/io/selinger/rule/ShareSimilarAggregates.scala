@@ -5,7 +5,6 @@ import io.selinger.core.{
   Decision,
   GuardedRule,
   Hook,
-  NodeText,
   Outcome,
   Precondition,
   RaisedErrors,
@@ -61,9 +60,9 @@ import scala.jdk.CollectionConverters._
  * shared stage once for each place (STAGE_MATERIALIZATION_MULTIPLE_FAILURES).
  * Not done: aggregations without groups (see mergeSubplansByCost); conditions that would change what is in
  * a group; conditions other than IS [NOT] NULL on columns whose equal values may differ in bits
- * (floating-point numbers, collated texts); dynamic partition pruning; joins in another order; EXISTS inside an OR; DISTINCTs of different
- * columns; subplans that differ below limits, GROUPING SETS or LATERAL VIEWs; sources other than
- * Parquet and ORC files and cached tables.
+ * (floating-point numbers, collated texts); dynamic partition pruning; joins in another order; EXISTS
+ * inside an OR; DISTINCTs of different columns; subplans that differ below limits, GROUPING SETS or
+ * LATERAL VIEWs; sources other than Parquet and ORC files and cached tables.
  * Cost: planning O(n²) comparisons for n similar aggregations, and estimates of their work. May lose where
  * there are far more groups than estimated, since each place reads the groups of all, and where another
  * place reuses the shuffle of a part of one of them, which is another shuffle then.
@@ -184,22 +183,16 @@ final class ShareSimilarAggregates(session: SparkSession)
     }
   }
 
-  private def decision(group: SimilarAggregates, outcome: Outcome): Decision = {
-    val undo = group.compared.undo(info.switch)
-    Decision(
-      rule = info.id,
-      node = ComputedTogether.nameOf(group.distinct.size, group.cover.plan),
-      key = group.aggregates.map(NodeText.key).mkString(" "),
-      outcome = outcome,
-      reason = Shared,
-      chosen = Some("1 aggregation"),
-      stock = Some(s"${group.distinct.size} aggregations"),
-      evidence = group.compared.evidence,
-      setting = Some(undo.key),
-      settingTo = undo.value,
-      work = group.compared.expected
+  private def decision(group: SimilarAggregates, outcome: Outcome): Decision =
+    ComputedTogether.decision(
+      info,
+      group.aggregates,
+      group.distinct.size,
+      outcome,
+      Shared,
+      "aggregation" -> "aggregations",
+      group.compared
     )
-  }
 }
 
 object ShareSimilarAggregates
@@ -279,21 +272,7 @@ object ShareSimilarAggregates
       case ReuseOff => Some(Remedy(SQLConf.EXCHANGE_REUSE_ENABLED.key, Some("true")))
       case other => compared.remedy(other)
     }
-    aggregates.foreach { aggregate =>
-      Decision.record(
-        aggregate,
-        Decision(
-          rule = id,
-          node = ComputedTogether.nameOf(1, aggregate),
-          key = NodeText.key(aggregate),
-          outcome = Outcome.Declined,
-          reason = reason,
-          evidence = compared.evidence,
-          setting = remedy.map(_.key),
-          settingTo = remedy.flatMap(_.value)
-        )
-      )
-    }
+    aggregates.foreach(ComputedTogether.decline(this, _, reason, compared, remedy))
   }
 
   /** Grouped aggregations of the same relations, the largest first; none where all of them are equal. */

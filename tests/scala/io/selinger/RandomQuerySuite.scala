@@ -13,6 +13,8 @@ import scala.util.Random
  */
 class RandomQuerySuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   // Settings and values that they may take; each query gets a random subset.
   private val settings: Seq[(String, Seq[String])] = Seq(
     SelingerConf.BROADCAST_MAX_BYTES.key -> Seq("1", "20k", "1g"),

@@ -48,6 +48,8 @@ abstract class RuleContract(
 ) extends AnyFunSuite
     with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   private val folder = Paths.get(System.getProperty("selinger.root"), "tests", "sql")
 
   private def files(folder: Path): Seq[Path] = {

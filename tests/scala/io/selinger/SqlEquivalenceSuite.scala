@@ -79,8 +79,8 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
       "spark.sql.adaptive.enabled" -> adaptive.toString,
       "spark.sql.ansi.enabled" -> ansi.toString
     )
-    val (expected, stockJoins) =
-      withConf(settings :+ (SelingerConf.MODE.key -> "off"): _*)(run(text))
+    val stock = settings ++ SharedSession.interpreted :+ (SelingerConf.MODE.key -> "off")
+    val (expected, stockJoins) = withConf(stock: _*)(run(text))
     this.variants.filter { case (name, _) => variants.contains(name) }.foreach {
       case (name, more) =>
         val (found, joins) = withConf(settings ++ more: _*)(run(text))

@@ -20,6 +20,8 @@ import scala.util.Random
 
 class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   private val rule = ReorderJoins.id
 
   /** `sales` and `stock` multiply over `item`; `day` keeps one of a hundred days of `sales`. */
@@ -66,7 +68,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
       val shown = PlanDecisions.shown(Plans.execution(df).executedPlan)
       assert(shown.filter(_.isOrdered).map(_.decision.rule).distinct == Seq("selectJoinOperator"))
       assert(Explained.of(Plans.execution(df).executedPlan).verdict.contains("× less"))
-      val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(text)))
+      val stock = stockAnswer()(spark.sql(text))
       assert(Answer.difference(stock, Answer.of(df)).isEmpty)
     }
   }
@@ -115,7 +117,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
         val asked = text.replace("JOIN days ON day = d_day", "CROSS JOIN days ON day = d_day")
         Seq(asked, text.replace("JOIN stock ON item = s_item", "CROSS JOIN stock")).foreach {
           query =>
-            val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(query)))
+            val stock = stockAnswer()(spark.sql(query))
             assert(Answer.difference(stock, Answer.of(spark.sql(query))).isEmpty, query)
         }
         val product = spark.sql(text.replace("JOIN stock ON item = s_item", "CROSS JOIN stock"))
@@ -148,7 +150,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
           "WHERE d_number = 7"
       val df = spark.sql(query)
       assert(decision(df).chosen.contains("((sales ⋈ days) ⋈ stock)"), decision(df))
-      val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(query)))
+      val stock = stockAnswer()(spark.sql(query))
       assert(Answer.difference(stock, Answer.of(df)).isEmpty)
     }
   }
@@ -158,7 +160,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
       withTables { _ =>
         val df = spark.sql(query)
         assert(decision(df).outcome == Outcome.Declined && decision(df).reason == reason)
-        val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(query)))
+        val stock = stockAnswer()(spark.sql(query))
         assert(Answer.difference(stock, Answer.of(df)).isEmpty)
       }
     }
@@ -190,7 +192,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
         right
       }
       assert(asks.size == 2 && asks.head.sameResult(asks.last))
-      val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(twice)))
+      val stock = stockAnswer()(spark.sql(twice))
       assert(Answer.difference(stock, Answer.of(spark.sql(twice))).isEmpty)
     }
   }
@@ -209,7 +211,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
       val (decisions, answer, plan) = planned(alike)
       assert(decisions.map(_.reason).contains(Reason.OrderShared), decisions)
       assert(plan.contains("ReusedExchange"), plan)
-      val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(alike)))
+      val stock = stockAnswer()(spark.sql(alike))
       assert(Answer.difference(stock, answer).isEmpty)
       def isShared(query: String, more: (String, String)*) =
         planned(query, more: _*)._1.exists(_.reason == Reason.OrderShared)
@@ -230,7 +232,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
         withConf(shuffled: _*) {
           val df = spark.sql(twice)
           val answer = Answer.of(df)
-          val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(twice)))
+          val stock = stockAnswer()(spark.sql(twice))
           assert(Answer.difference(stock, answer).isEmpty)
           val decisions = Plans.decisions(df, rule)
           val shared = decisions.filter(_.reason == Reason.OrderShared)
@@ -340,7 +342,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
           .mkString(" UNION ALL ")
         withConf(shuffled: _*) {
           val df = spark.sql(query)
-          val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(query)))
+          val stock = stockAnswer()(spark.sql(query))
           assert(Answer.difference(stock, Answer.of(df)).isEmpty, query)
           Plans.decisions(df, rule).exists(_.reason == Reason.OrderShared)
         }
@@ -409,7 +411,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
         planned
       }
       assert(decision(df).chosen.exists(_.contains("⋉")), decision(df))
-      val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(query)))
+      val stock = stockAnswer()(spark.sql(query))
       assert(Answer.difference(stock, Answer.of(df)).isEmpty)
     }
   }
@@ -421,7 +423,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
           |(SELECT s_item, coalesce(amount, 0) AS filled FROM stock JOIN days ON amount = d_day)
           |ON sale = s_item""".stripMargin
       val df = spark.sql(query)
-      val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(query)))
+      val stock = stockAnswer()(spark.sql(query))
       assert(Answer.difference(stock, Answer.of(df)).isEmpty)
       assert(Plans.decisions(df, rule).map(_.reason) == Seq(Reason.JoinFixed))
     }
@@ -541,7 +543,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
         s"SELECT count(*) FROM ($inner UNION ALL $inner LIMIT 100000) WHERE sale IN ($inner)"
       val df = spark.sql(query)
       assert(Plans.decisions(df, rule).count(_.outcome == Outcome.Changed) == 3)
-      val stock = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(query)))
+      val stock = stockAnswer()(spark.sql(query))
       assert(Answer.difference(stock, Answer.of(df)).isEmpty)
     }
   }

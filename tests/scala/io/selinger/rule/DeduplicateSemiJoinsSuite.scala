@@ -12,10 +12,11 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Right sides of semi and anti joins without duplicates: where, and that the answers stay. */
 class DeduplicateSemiJoinsSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   private val rule = DeduplicateSemiJoins
   private val always = SelingerConf.DEDUPLICATE_MIN_GAIN.key -> "0"
   private val anyRows = SelingerConf.EAGER_MIN_ROWS.key -> "0"
-  private val off = SelingerConf.MODE.key -> "off"
 
   override protected def beforeEach(): Unit = {
     super.beforeEach()
@@ -43,7 +44,7 @@ class DeduplicateSemiJoinsSuite extends AnyFunSuite with SharedSession {
         "spark.sql.adaptive.enabled" -> adaptive,
         "spark.sql.autoBroadcastJoinThreshold" -> broadcast
       )
-      val expected = withConf(modes :+ off: _*)(Answer.of(spark.sql(text)))
+      val expected = stockAnswer(modes: _*)(spark.sql(text))
       withConf(modes: _*) {
         val df = spark.sql(text)
         assert(grouped(df).size == times, Plans.execution(df).optimizedPlan)

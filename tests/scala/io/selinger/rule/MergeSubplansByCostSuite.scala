@@ -12,6 +12,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Aggregations over the same data in one pass. */
 class MergeSubplansByCostSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   private val rule = MergeSubplansByCost
   private val always = SelingerConf.MERGE_MIN_GAIN.key -> "0"
   private val off = SelingerConf.MODE.key -> "off"
@@ -44,7 +46,7 @@ class MergeSubplansByCostSuite extends AnyFunSuite with SharedSession {
   private def assertMerged(text: String): Unit =
     for ((isAdaptive, isAnsi) <- Grid.firstAndOne(modes, text))
       withConf(adaptive -> isAdaptive.toString, ansi -> isAnsi.toString) {
-        val expected = withConf(off)(Answer.of(spark.sql(text)))
+        val expected = stockAnswer()(spark.sql(text))
         assert(expected.isInstanceOf[Answer.Rows], text)
         withConf(always) {
           val df = spark.sql(text)
@@ -58,7 +60,7 @@ class MergeSubplansByCostSuite extends AnyFunSuite with SharedSession {
   /** The answer of stock Spark, and nothing merged. */
   private def assertApart(text: String, reason: Option[Reason], settings: (String, String)*): Unit =
     withConf(settings: _*) {
-      val expected = withConf(off)(Answer.of(spark.sql(text)))
+      val expected = stockAnswer()(spark.sql(text))
       val df = spark.sql(text)
       val found = Answer.of(df)
       Answer.difference(expected, found).foreach(difference => fail(s"$text: $difference"))
@@ -182,7 +184,7 @@ class MergeSubplansByCostSuite extends AnyFunSuite with SharedSession {
     withFolder { folder =>
       val text =
         "SELECT (SELECT sum(k) FROM facts WHERE flag) a, (SELECT count(*) FROM facts WHERE k = 2) b"
-      val expected = withConf(off)(Answer.of(spark.sql(text)))
+      val expected = stockAnswer()(spark.sql(text))
       withConf(always) {
         val target = folder.resolve("target").toString
         spark.sql(text).write.parquet(target)

@@ -12,6 +12,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Lookups of IN that others imply: which are left out, and that the answers stay. */
 class RemoveImpliedLookupsSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   private val rule = RemoveImpliedLookups
   private val off = SelingerConf.MODE.key -> "off"
   private val ansi = "spark.sql.ansi.enabled" -> "true"
@@ -30,7 +32,7 @@ class RemoveImpliedLookupsSuite extends AnyFunSuite with SharedSession {
 
   private def isSame(text: String, settings: (String, String)*): DataFrame =
     withConf(settings: _*) {
-      val expected = withConf(off)(Answer.of(spark.sql(text)))
+      val expected = stockAnswer()(spark.sql(text))
       val df = spark.sql(text)
       Answer.difference(expected, Answer.of(df)).foreach(found => fail(s"$text: $found"))
       df

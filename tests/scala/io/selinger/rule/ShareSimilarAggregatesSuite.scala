@@ -12,8 +12,9 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Similar aggregations: which are computed once, and that the answers stay. */
 class ShareSimilarAggregatesSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   private val rule = ShareSimilarAggregates
-  private val off = SelingerConf.MODE.key -> "off"
   private val ansi = "spark.sql.ansi.enabled" -> "true"
 
   override protected def beforeEach(): Unit = {
@@ -29,7 +30,7 @@ class ShareSimilarAggregatesSuite extends AnyFunSuite with SharedSession {
 
   private def isSame(text: String, settings: (String, String)*): DataFrame =
     withConf(settings: _*) {
-      val expected = withConf(off)(Answer.of(spark.sql(text)))
+      val expected = stockAnswer()(spark.sql(text))
       val df = spark.sql(text)
       Answer.difference(expected, Answer.of(df)).foreach(found => fail(s"$text: $found"))
       df

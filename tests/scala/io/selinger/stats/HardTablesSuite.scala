@@ -1,6 +1,5 @@
 package io.selinger.stats
 
-import io.selinger.conf.SelingerConf
 import io.selinger.core.{Outcome, PlanningPass}
 import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.footers.FooterStore
@@ -21,6 +20,8 @@ import scala.util.Try
  */
 class HardTablesSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   override protected def beforeEach(): Unit = {
     super.beforeEach()
     FooterStore.clear()
@@ -35,7 +36,7 @@ class HardTablesSuite extends AnyFunSuite with SharedSession {
 
   /** The answer with Selinger is stock Spark's, and no rule failed. */
   private def assertSame(df: => DataFrame): Unit = {
-    val expected = withConf(SelingerConf.MODE.key -> "off")(Answer.of(df))
+    val expected = stockAnswer()(df)
     val found = Answer.of(df)
     Answer.difference(expected, found).foreach(difference => fail(difference))
   }

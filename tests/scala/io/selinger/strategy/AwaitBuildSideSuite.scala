@@ -17,6 +17,8 @@ import org.scalatest.time.SpanSugar._
 /** The rule `awaitBuildSide` on real plans. */
 class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   private val rule = AwaitBuildSide
 
   // Makes Spark believe that the small files of the tests are large: it then sorts and merges.

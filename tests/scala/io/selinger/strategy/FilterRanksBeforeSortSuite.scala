@@ -13,7 +13,6 @@ import org.scalatest.funsuite.AnyFunSuite
 /** The rule `filterRanksBeforeSort` on real plans. */
 class FilterRanksBeforeSortSuite extends AnyFunSuite with SharedSession {
 
-  private val off = SelingerConf.MODE.key -> "off"
   private val always = SelingerConf.RANK_FILTER_MIN_GAIN.key -> "0"
 
   override protected def beforeEach(): Unit = {
@@ -26,20 +25,11 @@ class FilterRanksBeforeSortSuite extends AnyFunSuite with SharedSession {
   private def filters(df: DataFrame): Seq[RankFilterExec] =
     Plans.physical(df).collect { case filter: RankFilterExec => filter }
 
-  // Adaptive, and with generated code.
-  private val ways = for (a <- Seq("true", "false"); c <- Seq("true", "false")) yield (a, c)
-
   /** Asserts that ranks are filtered before the sort, with the answer of stock Spark, in each mode. */
   private def assertFires(text: String, settings: (String, String)*): Unit =
-    for ((adaptive, codegen) <- Grid.firstAndOne(ways, text)) withClue(Grid.clue) {
-      val modes = settings ++ Seq(
-        always,
-        "spark.sql.adaptive.enabled" -> adaptive,
-        "spark.sql.codegen.factoryMode" -> (if (codegen == "true") "CODEGEN_ONLY"
-                                            else "NO_CODEGEN"),
-        "spark.sql.codegen.wholeStage" -> codegen
-      )
-      val expected = withConf(modes :+ off: _*)(Answer.of(spark.sql(text)))
+    for (way <- waysToRun(text)) withClue(Grid.clue) {
+      val modes = settings ++ way :+ always
+      val expected = stockAnswer(modes: _*)(spark.sql(text))
       withConf(modes: _*) {
         val df = spark.sql(text)
         val found = Answer.of(df)
@@ -98,7 +88,7 @@ class FilterRanksBeforeSortSuite extends AnyFunSuite with SharedSession {
 
   /** The same in one mode, for many queries; fewer than `most` rows are sorted. */
   private def assertSame(text: String, most: Long): Assertion = {
-    val expected = withConf(off)(Answer.of(spark.sql(text)))
+    val expected = stockAnswer()(spark.sql(text))
     withConf(always) {
       val df = spark.sql(text)
       Answer.difference(expected, Answer.of(df)).foreach(difference => fail(s"$text: $difference"))
@@ -169,7 +159,7 @@ class FilterRanksBeforeSortSuite extends AnyFunSuite with SharedSession {
     withConf(always, "spark.sql.ansi.enabled" -> "true") {
       val found = Answer.of(spark.sql(text))
       assert(found.isInstanceOf[Answer.Error] && filters(spark.sql(text)).nonEmpty)
-      assert(found == withConf(off)(Answer.of(spark.sql(text))))
+      assert(found == stockAnswer()(spark.sql(text)))
     }
   }
 
@@ -179,7 +169,7 @@ class FilterRanksBeforeSortSuite extends AnyFunSuite with SharedSession {
       ranked("rank", "k", "id", 1, "(SELECT /*+ REPARTITION(3, k) */ * FROM facts SORT BY k, id)")
     withConf(always, "spark.sql.adaptive.enabled" -> "false") {
       val df = spark.sql(text)
-      val expected = withConf(off)(Answer.of(spark.sql(text)))
+      val expected = stockAnswer()(spark.sql(text))
       assert(Answer.difference(expected, Answer.of(df)).isEmpty)
       assert(filters(df).size == 1 && filters(df).head.metrics("numOutputRows").value == 0)
     }

@@ -62,7 +62,7 @@ class ReduceJoinInputSuite extends AnyFunSuite with SharedSession {
 
   private def isSame(text: String, settings: (String, String)*): DataFrame =
     withConf(largeFiles ++ settings :+ withDuplicates: _*) {
-      val expected = withConf(off)(Answer.of(spark.sql(text)))
+      val expected = stockAnswer()(spark.sql(text))
       val (df, found) = run(text)
       Answer.difference(expected, found).foreach(difference =>
         fail(s"$text\n$difference\n${Plans.execution(df).executedPlan}")

@@ -3,7 +3,7 @@ package io.selinger.strategy
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Outcome, Reason}
 import io.selinger.exec.aggregates.HeapHashAggregateExec
-import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, Grid, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.execution.aggregate.{
@@ -37,16 +37,9 @@ class SelectAggregateOperatorSuite extends AnyFunSuite with SharedSession {
 
   /** Asserts that a query groups in hash tables, with the answer of stock Spark, in each mode. */
   private def assertFires(query: => DataFrame, settings: (String, String)*): Unit =
-    for {
-      adaptive <- Seq("true", "false")
-      codegen <- Seq("CODEGEN_ONLY", "NO_CODEGEN")
-    } {
-      val modes = settings ++ Seq(
-        "spark.sql.adaptive.enabled" -> adaptive,
-        "spark.sql.codegen.factoryMode" -> codegen,
-        "spark.sql.codegen.wholeStage" -> (codegen == "CODEGEN_ONLY").toString
-      )
-      val expected = withConf(modes :+ off: _*)(Answer.of(query))
+    for (way <- waysToRun(query.schema)) withClue(Grid.clue) {
+      val modes = settings ++ way
+      val expected = stockAnswer(modes: _*)(query)
       withConf(modes: _*) {
         val df = query
         assert(hashed(df).nonEmpty, Plans.execution(df).executedPlan)
@@ -133,7 +126,7 @@ class SelectAggregateOperatorSuite extends AnyFunSuite with SharedSession {
     )
     texts.foreach { text =>
       withConf("spark.sql.ansi.enabled" -> "true") {
-        val expected = withConf(off)(Answer.of(spark.sql(text)))
+        val expected = stockAnswer()(spark.sql(text))
         assert(!expected.isInstanceOf[Answer.Rows], text)
         val df = spark.sql(text)
         assert(hashed(df).nonEmpty)
@@ -150,7 +143,7 @@ class SelectAggregateOperatorSuite extends AnyFunSuite with SharedSession {
       "spark.sql.adaptive.enabled" -> "false",
       "spark.sql.shuffle.partitions" -> "1"
     )
-    val expected = withConf(settings :+ off: _*)(Answer.of(spark.sql(text)))
+    val expected = stockAnswer(settings: _*)(spark.sql(text))
     withConf(settings: _*) {
       val df = spark.sql(text)
       val sorts = Plans.physical(df).count(_.isInstanceOf[SortExec])
@@ -193,7 +186,7 @@ class SelectAggregateOperatorSuite extends AnyFunSuite with SharedSession {
     val text =
       "SELECT k, size(collect_set(c)) FROM (SELECT DISTINCT k, s COLLATE UTF8_LCASE AS c " +
         "FROM facts) GROUP BY k"
-    val expected = withConf(off)(Answer.of(spark.sql(text)))
+    val expected = stockAnswer()(spark.sql(text))
     assert(Answer.difference(expected, Answer.of(spark.sql(text))).isEmpty)
   }
 

@@ -20,6 +20,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** The rule `sizeShuffles` on real plans, in a session with Spark's default number of partitions. */
 class SizeShufflesSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   private val rule = SizeShuffles
   private val partitions = SQLConf.SHUFFLE_PARTITIONS.key
   private val off = rule.switch -> "false"

@@ -6,7 +6,7 @@ import io.selinger.core.PlanningPass
 import io.selinger.explain.SelingerExplain
 import java.nio.file.{Files, Path}
 import java.util.Comparator
-import org.apache.spark.sql.{SparkSession => ApiSession, SparkSessionExtensions}
+import org.apache.spark.sql.{DataFrame, SparkSession => ApiSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.catalog.TemporaryViewRelation
 import org.apache.spark.sql.classic.SparkSession
 import org.scalatest.{BeforeAndAfterEach, Suite}
@@ -19,22 +19,47 @@ trait SharedSession extends BeforeAndAfterEach { this: Suite =>
 
   protected def spark: SparkSession = SharedSession.selinger
 
+  /** Holds in all sessions of the suite: [[SharedSession.interpreted]], if its rules make no operators. */
+  protected def ofSuite: Seq[(String, String)] = Nil
+
   private var viewsBefore = Map.empty[String, TemporaryViewRelation]
 
   override protected def beforeEach(): Unit = {
     SharedSession.use(spark)
     PlanningPass.start()
+    ofSuite.foreach { case (key, value) => spark.conf.set(key, value) }
     viewsBefore = SharedSession.views(spark)
     super.beforeEach()
   }
 
   override protected def afterEach(): Unit =
     try super.afterEach()
-    finally SharedSession.restore(spark, viewsBefore)
+    finally {
+      ofSuite.foreach { case (key, _) => spark.conf.unset(key) }
+      SharedSession.restore(spark, viewsBefore)
+    }
 
   /** Runs `body` with these confs and puts the former values back. */
   protected def withConf[A](settings: (String, String)*)(body: => A): A =
     SharedSession.withConf(spark, settings)(body)
+
+  /** What Spark answers under these settings without any rule; the plan is interpreted. */
+  protected def stockAnswer(settings: (String, String)*)(query: => DataFrame): Answer = {
+    val off = SelingerConf.MODE.key -> "off"
+    withConf(settings ++ SharedSession.interpreted :+ off: _*)(Answer.of(query))
+  }
+
+  /**
+   * Settings of the ways in which Spark runs a plan, adaptively or not, compiled or interpreted: its
+   * default, and in a short run one of the others, for each key another one.
+   */
+  protected def waysToRun(key: Any): Seq[Seq[(String, String)]] = {
+    val ways = for {
+      adaptive <- Seq("true", "false")
+      code <- Seq(SharedSession.compiled, SharedSession.interpreted)
+    } yield code :+ ("spark.sql.adaptive.enabled" -> adaptive)
+    Grid.firstAndOne(ways, key)
+  }
 
   protected def withFolder[A](body: Path => A): A = {
     val folder = Files.createTempDirectory("selinger-test")
@@ -47,6 +72,7 @@ trait SharedSession extends BeforeAndAfterEach { this: Suite =>
       body: SparkSession => A
   ): A = {
     val session = SharedSession.create(extensions)
+    ofSuite.foreach { case (key, value) => session.conf.set(key, value) }
     SharedSession.use(session)
     try body(session)
     finally SharedSession.use(spark)
@@ -65,6 +91,18 @@ object SharedSession {
   lazy val stock: SparkSession = create(Nil)
 
   lazy val selinger: SparkSession = create(Seq(new SelingerExtension))
+
+  /** Code is generated, or the query fails. */
+  val compiled: Seq[(String, String)] = Seq(
+    "spark.sql.codegen.wholeStage" -> "true",
+    "spark.sql.codegen.factoryMode" -> "CODEGEN_ONLY"
+  )
+
+  /** No code is generated: to compile it takes longer than a small query runs. */
+  val interpreted: Seq[(String, String)] = Seq(
+    "spark.sql.codegen.wholeStage" -> "false",
+    "spark.sql.codegen.factoryMode" -> "NO_CODEGEN"
+  )
 
   /** Runs `body` on stock Spark with the settings that the session `like` has now. */
   def onStock[A](like: SparkSession)(body: SparkSession => A): A = {

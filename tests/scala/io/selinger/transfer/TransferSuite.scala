@@ -20,6 +20,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Statistics leave one session and another plans by them. */
 class TransferSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   private val noSamples = SamplePredicates.switch -> "false"
 
   /** A session on the same Spark that has no tables. */

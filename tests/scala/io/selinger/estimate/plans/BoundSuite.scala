@@ -7,6 +7,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Law 4 on real data: what is said not to be exceeded is not exceeded. */
 class BoundSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   private val seed = sys.env.get("SELINGER_SEED").map(_.toLong).getOrElse(77L)
 
   private val handwritten = Seq(

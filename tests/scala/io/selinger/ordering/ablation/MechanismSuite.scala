@@ -14,6 +14,8 @@ import scala.jdk.CollectionConverters._
 /** Whatever mechanism is left out: every order is a valid one, with the same answers. */
 class MechanismSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   private val folder = Paths.get(System.getProperty("selinger.root"), "tests", "sql")
 
   private def joinsOf(plan: LogicalPlan): Int = plan.collect { case join: Join => join }.size
@@ -84,7 +86,7 @@ class MechanismSuite extends AnyFunSuite with SharedSession {
   ): Unit = {
     val expected = answers.getOrElseUpdate(
       path,
-      withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(text)))
+      stockAnswer()(spark.sql(text))
     )
     val found =
       withConf(variant :+ (Mechanism.setting -> without.name): _*)(Answer.of(spark.sql(text)))

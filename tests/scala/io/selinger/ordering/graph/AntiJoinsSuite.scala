@@ -12,6 +12,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Outer joins that only find rows without a partner. */
 class AntiJoinsSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   private def kinds(plan: LogicalPlan): Seq[JoinType] =
     plan.collect { case join: Join => join.joinType }
 
@@ -110,7 +112,7 @@ class AntiJoinsSuite extends AnyFunSuite with SharedSession {
         val query =
           s"""SELECT f.id, f.d, u.id AS u_id FROM $first $kind JOIN $second
              |ON f.k = d.k AND f.id > d.id $third WHERE d.k IS NULL$more AND u.id < 20""".stripMargin
-        val expected = withConf(SelingerConf.MODE.key -> "off")(Answer.of(spark.sql(query)))
+        val expected = stockAnswer()(spark.sql(query))
         withConf(SelingerConf.ORDER_MIN_GAIN.key -> "0") {
           val df = spark.sql(query)
           assert(Answer.difference(expected, Answer.of(df)).isEmpty, query)

@@ -17,6 +17,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Predicates on samples of files: the rule `samplePredicates`, and the estimates that follow. */
 class SamplePredicatesSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   private val rule = SamplePredicates
   private val budget = SelingerConf.SAMPLING_BUDGET_MS.key
   private val rows = 40000L

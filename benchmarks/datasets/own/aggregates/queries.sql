@@ -89,3 +89,13 @@ SELECT count(*), max(s) FROM (SELECT k5, channel, max(s7) AS s FROM facts GROUP 
 -- q26: dropDuplicates over 6 * 10^6 pairs of keys, with three texts
 SELECT count(*), sum(length(s)), sum(length(t)), count(c) FROM (
   SELECT k5, quantity, first(s5) AS s, first(s3) AS t, first(city) AS c FROM facts GROUP BY k5, quantity) t
+
+-- q27: the sum of a bigint by a column of the other table
+SELECT d.country, sum(f.k3), count(*)
+FROM facts f JOIN (SELECT DISTINCT k5, 'country ' || (k5 % 60) AS country FROM returns) d ON f.k5 = d.k5
+GROUP BY d.country
+
+-- q28: ROLLUP with sums of bigint
+SELECT count(*), max(total), max(n) FROM (
+  SELECT region, country, city, year, month, channel, sum(k3) AS total, count(*) AS n
+  FROM facts GROUP BY ROLLUP (region, country, city, year, month, channel)) t

@@ -1,1 +1,1 @@
-SELECT sum(cast(amount AS decimal(30,2))) FROM sales
+SELECT k, sum(amount) FROM facts GROUP BY k

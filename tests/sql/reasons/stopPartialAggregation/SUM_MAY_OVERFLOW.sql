@@ -1,2 +1,2 @@
 -- set spark.selinger.aggregate.measuredPartialMinRows=0
-SELECT id, sum(big * 3) FROM facts GROUP BY id
+SELECT id, sum(big * 30) FROM facts GROUP BY id

@@ -141,6 +141,12 @@ class RaisedErrorsSuite extends AnyFunSuite with SharedSession {
       "SELECT id FROM facts ORDER BY 1 / id",
       "SELECT id, explode(sequence(id, 5)) FROM facts"
     ).foreach(text => assert(mayRaise(ofQuery(text)), text))
+    val sums = ofQuery("SELECT k, sum(big), sum(id) FROM facts GROUP BY k")
+    assert(RaisedErrors.operatorMayRaise(
+      sums,
+      (value, _) => value.references.exists(_.name == "big")
+    ))
+    assert(!RaisedErrors.operatorMayRaise(sums, (_, _) => true))
     val numbers = spark.range(5).as[Long](Encoders.scalaLong)
     val byUserCode = numbers.filter((id: Long) => 10 / id > 2)
     assert(mayRaise(byUserCode.queryExecution.optimizedPlan))

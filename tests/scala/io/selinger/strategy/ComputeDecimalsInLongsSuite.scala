@@ -1,5 +1,6 @@
 package io.selinger.strategy
 
+import io.selinger.conf.SelingerConf
 import io.selinger.core.{Outcome, Reason}
 import io.selinger.exec.decimals.{ComputeInLongs, SumInInt128}
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
@@ -84,11 +85,34 @@ class ComputeDecimalsInLongsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("does not fire on a sum that may have more than 38 digits") {
+    // The files have larger amounts.
     val df = sameAnswer(
-      s"SELECT sum(cast(m AS decimal(32, 2))), avg(cast(m AS decimal(30, 2))) FROM $facts GROUP BY k"
+      s"SELECT sum(amount), avg(cast(amount AS decimal(38, 2))) FROM $facts WHERE amount < 100 GROUP BY k"
     )
     assert(sums(df) == 0)
     assert(reasons(df) == Set(rule.DecimalSumTooWide))
+  }
+
+  test("fires on types of many digits where types below or footers say that values have few") {
+    val df = sameAnswer(
+      s"SELECT k, sum(cast(m AS decimal(32, 2))), avg(cast(m AS decimal(30, 2))), " +
+        "sum(cast(id AS decimal(15, 2)) * (1 - cast(k AS decimal(15, 2)))), " +
+        "sum(cast(big AS decimal(38, 6)) * cast(id AS decimal(30, 2)) * 1.5) " +
+        s"FROM $facts GROUP BY k"
+    )
+    assert(sums(df) >= 4)
+    assert(reasons(df) == Set(rule.DecimalsInLongs))
+    val windows = sameAnswer(
+      s"SELECT id, sum(cast(id AS decimal(32, 2))) OVER (PARTITION BY k ORDER BY id) FROM $facts"
+    )
+    assert(sums(windows) >= 1)
+  }
+
+  test("sums of partial sums stay in 128 bits") {
+    val text = "SELECT d.s, sum(cast(f.id AS decimal(22, 2)) * cast(f.k AS decimal(12, 2))) " +
+      "FROM facts f JOIN dims d ON f.k = d.k GROUP BY d.s"
+    val df = sameAnswer(text, SelingerConf.EAGER_MIN_GAIN.key -> "0")
+    assert(sums(df) >= 3 && !reasons(df).contains(rule.DecimalSumTooWide))
   }
 
   test("does not fire on sums that Spark computes in longs itself, nor on doubles") {

@@ -6,6 +6,7 @@ import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{Average, DeclarativeAggregate, Sum}
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 import org.scalatest.funsuite.AnyFunSuite
@@ -173,7 +174,7 @@ class ComputeInLongsSuite extends AnyFunSuite with SharedSession {
           val columns = columnsOf(types)
           val computed = tree(columns, random.nextInt(2), random)
           val spark = if (random.nextInt(3) == 0) new Average(computed) else new Sum(computed)
-          if (SumInInt128.accepts(spark)) {
+          if (ComputeDecimalsInLongs.accepts(spark.toAggregateExpression(), LocalRelation())) {
             val ours = SumInInt128(
               SumInInt128.declarative(
                 spark.withNewChildren(Seq(ComputeDecimalsInLongs.inLongs(computed)))

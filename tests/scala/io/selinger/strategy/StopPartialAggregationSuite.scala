@@ -4,7 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{Outcome, Reason}
 import io.selinger.exec.GroupingSetCascadeExec
 import io.selinger.exec.aggregates.HeapHashAggregateExec
-import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, Grid, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.aggregate.Partial
 import org.apache.spark.sql.execution.aggregate.HashAggregateExec
@@ -15,7 +15,6 @@ import org.scalatest.funsuite.AnyFunSuite
 class StopPartialAggregationSuite extends AnyFunSuite with SharedSession {
 
   private val rule = StopPartialAggregation
-  private val off = SelingerConf.MODE.key -> "off"
   private val anyRows = SelingerConf.MEASURED_PARTIAL_MIN_ROWS.key -> "0"
   private val always = SelingerConf.MEASURED_PARTIAL_RATIO.key -> "0"
 
@@ -31,15 +30,9 @@ class StopPartialAggregationSuite extends AnyFunSuite with SharedSession {
 
   /** Asserts that rows may be passed on, with the answer of stock Spark, in each mode. */
   private def assertFires(text: String, settings: (String, String)*): Unit =
-    for (adaptive <- Seq("true", "false"); codegen <- Seq("CODEGEN_ONLY", "NO_CODEGEN")) {
-      val modes = settings ++ Seq(
-        anyRows,
-        always,
-        "spark.sql.adaptive.enabled" -> adaptive,
-        "spark.sql.codegen.factoryMode" -> codegen,
-        "spark.sql.codegen.wholeStage" -> (codegen == "CODEGEN_ONLY").toString
-      )
-      val expected = withConf(modes :+ off: _*)(Answer.of(spark.sql(text)))
+    for (way <- waysToRun(text)) withClue(Grid.clue) {
+      val modes = settings ++ Seq(anyRows, always) ++ way
+      val expected = stockAnswer(modes: _*)(spark.sql(text))
       withConf(modes: _*) {
         val df = spark.sql(text)
         val found = Answer.of(df)
@@ -101,7 +94,7 @@ class StopPartialAggregationSuite extends AnyFunSuite with SharedSession {
     val text = "SELECT id, k, sum(k) FROM facts GROUP BY ROLLUP (id, k)"
     withConf(anyRows, always, SelingerConf.CASCADE_MIN_GAIN.key -> "0") {
       val df = spark.sql(text)
-      val expected = withConf(off)(Answer.of(spark.sql(text)))
+      val expected = stockAnswer()(spark.sql(text))
       assert(Answer.difference(expected, Answer.of(df)).isEmpty)
       assert(Plans.physical(df).exists(_.isInstanceOf[GroupingSetCascadeExec]))
       assert(measured(df).size == 1)
@@ -150,18 +143,25 @@ class StopPartialAggregationSuite extends AnyFunSuite with SharedSession {
   test("under ANSI mode, does not fire on sums of bigint that may overflow (SUM_MAY_OVERFLOW)") {
     val ansi = "spark.sql.ansi.enabled" -> "true"
     assertDeclines(
-      "SELECT id, sum(big) FROM facts GROUP BY id",
+      "SELECT id, sum(big * 1000) FROM facts GROUP BY id",
       Reason.SumMayOverflow,
       ansi,
       always
     )
     assertDeclines(
-      "SELECT id, sum(big + 1) FROM facts GROUP BY id",
+      "SELECT id, sum(big + 3000000000) FROM facts GROUP BY id",
       Reason.SumMayOverflow,
       ansi,
       always
     )
-    assertFires("SELECT k, sum(big) FROM facts GROUP BY k", "spark.sql.ansi.enabled" -> "false")
+    val lenient = "spark.sql.ansi.enabled" -> "false"
+    assertFires("SELECT k, sum(big * 1000) FROM facts GROUP BY k", lenient)
+  }
+
+  test("under ANSI mode, fires on sums of bigint columns whose values fit into an int") {
+    val ansi = "spark.sql.ansi.enabled" -> "true"
+    assertFires("SELECT k, sum(big), sum(id) FROM facts GROUP BY k", ansi)
+    assertFires("SELECT k, sum(coalesce(big, 0) + 1) FROM facts GROUP BY k", ansi)
   }
 
   test("does not fire on DISTINCT aggregates, nor without keys") {

@@ -123,12 +123,25 @@ object RaisedErrors {
     case _ => operatorMayRaise(plan) || plan.children.exists(mayRaise)
   }
 
-  /** The same of an operator by itself, whatever its inputs are. */
-  def operatorMayRaise(operator: LogicalPlan): Boolean = operator match {
-    case _: Project | _: Filter | _: Join | _: Aggregate | _: Union | _: Distinct | _: Expand |
-        _: RepartitionOperation | _: GlobalLimit | _: LocalLimit | _: Sort | _: Window =>
-      operator.expressions.exists(expression => !isSafe(withoutFilters(computed(expression))))
-    case _ => true
+  /**
+   * The same of an operator by itself, whatever its inputs are.
+   *
+   * @param fitsInt whether all values of an expression over a plan are known to fit into an int
+   */
+  def operatorMayRaise(
+      operator: LogicalPlan,
+      fitsInt: (Expression, LogicalPlan) => Boolean = (_, _) => false
+  ): Boolean = {
+    def holds(function: AggregateFunction) = hasRoom(function) || (function match {
+      case Sum(value, _) => operator.children.forall(fitsInt(value, _))
+      case _ => false
+    })
+    operator match {
+      case _: Project | _: Filter | _: Join | _: Aggregate | _: Union | _: Distinct | _: Expand |
+          _: RepartitionOperation | _: GlobalLimit | _: LocalLimit | _: Sort | _: Window =>
+        operator.expressions.exists(each => !isSafe(withoutFilters(computed(each, holds))))
+      case _ => true
+    }
   }
 
   /** Spark's runtime filters raise no errors of their own. */
@@ -137,11 +150,14 @@ object RaisedErrors {
   }
 
   /** Without aggregates, ranks and sort orders that cannot raise an error. */
-  private def computed(expression: Expression): Expression = expression.transformDown {
+  private def computed(
+      expression: Expression,
+      holds: AggregateFunction => Boolean = hasRoom
+  ): Expression = expression.transformDown {
     case decimal @ OfUnscaled() if aggregatesOf(decimal).forall(hasSafeInputs) =>
       AttributeReference("result", decimal.dataType)()
     case aggregate @ Aggregated(function)
-        if hasRoom(function) && aggregatesOf(aggregate).forall(hasSafeInputs) =>
+        if holds(function) && aggregatesOf(aggregate).forall(hasSafeInputs) =>
       AttributeReference("result", aggregate.dataType)()
     case order: SortOrder if isSafe(order.child) => order.child
     case WindowExpression(function, specification) if isSafe(function, specification) =>

@@ -233,7 +233,8 @@ object Reason {
   val SumMayOverflow: Reason = Reason(
     "SUM_MAY_OVERFLOW",
     "A sum or average here can exceed its type, and whether it does depends on the order of its rows.",
-    "Sum values of a smaller type, such as int instead of bigint, if they fit."
+    "Sum values of a smaller type if they fit, such as int instead of bigint. That is not needed for " +
+      "columns of Parquet or ORC files whose footers say that the values fit."
   )
 
   val PredicatesSampled: Reason = Reason(

@@ -66,7 +66,7 @@ private[rule] object AggregatePush {
         case Some((below, partial)) =>
           Some((function.resultId, Some(below), partial.parts, partial.merged))
         case None =>
-          PartialAggregate.weighted(function, weight).map { value =>
+          PartialAggregate.weighted(function, weight, aggregate.child).map { value =>
             val counts = if (value.references.contains(rows.toAttribute)) Seq(rows) else Nil
             (function.resultId, None, counts, value)
           }
@@ -95,7 +95,7 @@ private[rule] object AggregatePush {
     for {
       traced <- path.traced(bare.copy(filter = below.reduceOption(And(_, _))))
       if above.forall(RaisedErrors.isSafe)
-      partial <- PartialAggregate.of(traced, above.reduceOption(And(_, _)))
+      partial <- PartialAggregate.of(traced, path.input, above.reduceOption(And(_, _)))
     } yield (traced, partial)
   }
 

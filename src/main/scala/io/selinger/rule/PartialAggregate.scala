@@ -1,8 +1,10 @@
 package io.selinger.rule
 
 import io.selinger.core.RaisedErrors
+import io.selinger.estimate.plans.ExactSums
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types._
 
 /**
@@ -19,8 +21,8 @@ private[rule] final case class PartialAggregate(parts: Seq[Alias], merged: Expre
  *
  * Types, rounding and overflow stay Spark's: totals are added up as the function itself says, so that
  * one that exceeds its type is null, or an error, as in Spark. A sum of decimals has ten digits more
- * than its values; the sum of such sums is cast back, which checks that. Sums of long numbers are taken
- * apart only where they wrap around. Averages end with Spark's own expression, over the sum of sums
+ * than its values; the sum of such sums is cast back, which checks that. Sums of bigint are taken apart
+ * only where they wrap around or cannot overflow (ExactSums). Averages end with Spark's own expression, over the sum of sums
  * and the sum of counts.
  * Sums of floating-point numbers may differ in their last digits, as they do with the order of rows.
  */
@@ -29,10 +31,12 @@ private[rule] object PartialAggregate {
   /**
    * For a function whose inputs are columns below. None if it cannot be taken apart.
    *
+   * @param input the rows below
    * @param condition what the rows above must fulfil
    */
   def of(
       function: AggregateExpression,
+      input: LogicalPlan,
       condition: Option[Expression] = None
   ): Option[PartialAggregate] = {
     def part(name: String, aggregate: AggregateFunction): Alias =
@@ -49,8 +53,9 @@ private[rule] object PartialAggregate {
         one(part("min", min))(part => whole(Min(part), condition))
       case max: Max if keepsExtremes(max.dataType) =>
         one(part("max", max))(part => whole(Max(part), condition))
-      case sum: Sum if hasRoom(sum) => one(part("sum", sum))(merged(_, sum, condition))
-      case average: Average if hasRoom(average) =>
+      case sum: Sum if ExactSums.isExact(sum, input) =>
+        one(part("sum", sum))(merged(_, sum, condition))
+      case average: Average if ExactSums.isExact(average, input) =>
         val sum = sumOf(average)
         val summed = part("sum", sum)
         val counted = part("count", Count(average.child))
@@ -62,19 +67,25 @@ private[rule] object PartialAggregate {
   }
 
   /**
-   * For a function of other columns: `weight` is the number of rows that a row stands for. None if
-   * it depends on repeated rows in a way that is not known.
+   * For a function of other columns. None if it depends on repeated rows in a way that is not known.
+   *
+   * @param weight the number of rows that a row stands for
+   * @param input all rows, with their weights or without
    */
-  def weighted(function: AggregateExpression, weight: Expression): Option[Expression] =
+  def weighted(
+      function: AggregateExpression,
+      weight: Expression,
+      input: LogicalPlan
+  ): Option[Expression] =
     function.aggregateFunction match {
       case _ if !function.deterministic => None
       // Repeated rows make no difference.
       case _: Min | _: Max => Some(function)
       case _ if function.isDistinct => Some(function)
       case count: Count => Some(weightedCount(count.children, function.filter, weight))
-      case sum: Sum if hasRoom(sum) =>
+      case sum: Sum if ExactSums.isExact(sum, input) =>
         times(sum.child, weight, sum).map(merged(_, sum, function.filter))
-      case average: Average if hasRoom(average) =>
+      case average: Average if ExactSums.isExact(average, input) =>
         val sum = sumOf(average)
         times(sum.child, weight, sum).map { value =>
           finished(
@@ -153,24 +164,5 @@ private[rule] object PartialAggregate {
   private def keepsExtremes(kind: DataType): Boolean = kind match {
     case FloatType | DoubleType => false
     case other => UnsafeRow.isMutable(other)
-  }
-
-  /** Whether no total of parts can fail where Spark's own does not, or the other way. */
-  private def hasRoom(sum: Sum): Boolean = (sum.child, sum.child.dataType) match {
-    case (UnscaledValue(value), _) => hasRoom(value.dataType, DecimalType.MAX_PRECISION - 20)
-    case (_, ByteType | ShortType | IntegerType | FloatType | DoubleType) => true
-    case (_, LongType) => sum.evalContext.evalMode == EvalMode.LEGACY
-    case (_, decimal) => hasRoom(decimal, DecimalType.MAX_PRECISION)
-  }
-
-  private def hasRoom(average: Average): Boolean = average.child.dataType match {
-    case decimal: DecimalType => hasRoom(decimal, DecimalType.MAX_PRECISION)
-    case _: NumericType => true
-    case _ => false
-  }
-
-  private def hasRoom(kind: DataType, most: Int): Boolean = kind match {
-    case decimal: DecimalType => decimal.precision + 10 <= most
-    case _ => false
   }
 }

@@ -67,8 +67,9 @@ import org.apache.spark.sql.classic.SparkSession
  * so they are left alone until the whole query is at hand.
  *
  * Not done: partial aggregates on both sides of one join; functions with state of another kind than
- * sums, counts, least and largest values; least and largest texts and floating-point numbers; sums of
- * long numbers under ANSI, which could overflow for rows that find no partner; DISTINCT without functions.
+ * sums, counts, least and largest values; least and largest texts and floating-point numbers; under ANSI,
+ * sums of bigint values that are not known to fit into an int: they could overflow for rows that find no
+ * partner; DISTINCT without functions.
  * Cost: planning O(joins²) estimates. May lose when there are more groups than estimated: then each
  * row is hashed once more, in memory that can spill.
  * Runs in experimental.extraOptimizations, since Spark has by then made joins of IN and EXISTS, and

@@ -13,6 +13,12 @@ object NumericAxis {
     case _ => None
   }
 
+  /** Whether values are whole numbers. */
+  def isWhole(kind: DataType): Boolean = kind match {
+    case ByteType | ShortType | IntegerType | LongType => true
+    case _ => false
+  }
+
   /** The place of a Catalyst value whose column is known to have an axis. */
   def place(value: Any): Option[Double] = value match {
     case number: Byte => Some(number.toDouble)

@@ -12,6 +12,7 @@ import scala.collection.immutable.ArraySeq
  * @param distinct distinct values other than null
  * @param averageBytes width of a value in a row, for types of variable width
  * @param frequent values that are much more frequent than the others, most frequent first
+ * @param isWhole whether the files store whole numbers, which nothing scales when they are read
  * @param rangeSeen whether `min` and `max` are those of the rows that predicates have left, as a
  *   sample shows, rather than what is left of the relation's range when values are ruled out
  * @param quantiles how the values that are not null are spread over the axis
@@ -23,6 +24,7 @@ final case class ColumnStatistics(
     distinct: Option[Double] = None,
     averageBytes: Option[Double] = None,
     frequent: Seq[FrequentValue] = Nil,
+    isWhole: Boolean = false,
     rangeSeen: Boolean = false,
     quantiles: Option[Quantiles] = None
 ) {
@@ -68,6 +70,7 @@ final case class RelationStatistics(
  * @param min as in [[ColumnStatistics]]
  * @param max as in [[ColumnStatistics]]
  * @param groups ranges of values of its row groups
+ * @param isWhole as in [[ColumnStatistics]]
  */
 final case class ColumnFooter(
     uncompressedBytes: Long,
@@ -75,7 +78,8 @@ final case class ColumnFooter(
     min: Option[Double],
     max: Option[Double],
     averageBytes: Option[Double],
-    groups: GroupRanges = GroupRanges.unknown
+    groups: GroupRanges = GroupRanges.unknown,
+    isWhole: Boolean = false
 )
 
 /**
@@ -171,7 +175,8 @@ object FooterMerge {
         RelationStatistics(
           Quantity(counted * scale, origin),
           if (complete) Some(counted) else None,
-          names.iterator.map(name => name -> column(name, read, counted)).toMap
+          // A file without rows may have no columns either.
+          names.iterator.map(name => name -> column(name, read.filter(_.rows > 0), counted)).toMap
         )
       )
     }
@@ -196,7 +201,8 @@ object FooterMerge {
       min = if (everywhere) allOf(bounded.map(_.min)).filter(_.nonEmpty).map(_.min) else None,
       max = if (everywhere) allOf(bounded.map(_.max)).filter(_.nonEmpty).map(_.max) else None,
       averageBytes =
-        if (weight > 0) Some(widths.map { case (width, n) => width * n }.sum / weight) else None
+        if (weight > 0) Some(widths.map { case (width, n) => width * n }.sum / weight) else None,
+      isWhole = chunks.forall(_.isWhole)
     )
   }
 

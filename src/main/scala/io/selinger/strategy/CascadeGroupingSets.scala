@@ -18,6 +18,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.Cluster
+import io.selinger.estimate.plans.ExactSums
 import io.selinger.exec.GroupingSetCascadeExec
 import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.relations.QueryStages
@@ -68,8 +69,8 @@ import org.apache.spark.sql.selinger.FloatingKeys
  * evaluated for the same rows, once instead of once for each set, so they raise the same errors. Sums
  * under ANSI mode, and decimals, fail or become null by their partial sums: taken only with room for
  * any. Floating-point sums may differ in the last bits, as they do with the order of rows.
- * Not done: DISTINCT, which needs the values; sums of bigint under ANSI mode; min and max of float and
- * double, since -0.0 and 0.0 are equal; standard deviations, whose merge loses digits; aggregates that
+ * Not done: DISTINCT, which needs the values; under ANSI mode, sums of bigint values that are not known
+ * to fit into an int (ExactSums); min and max of float and double, since -0.0 and 0.0 are equal; standard deviations, whose merge loses digits; aggregates that
  * read the grouping columns after they are replaced.
  * Cost: planning O(sets²) estimates of groups. May lose when the finest groups are about as many as
  * rows and so are all others: stopped by the estimate of rows read. When memory runs out, rows go on
@@ -127,7 +128,7 @@ final class CascadeGroupingSets(session: SparkSession)
 
   /** The two steps of Spark's aggregation: the first by all keys below the cascade, the last above. */
   private def aggregated(sets: GroupingSetAggregate): Option[Steps] =
-    sets.functions.map(ComputeDecimalsInLongs.withSums(_)).flatMap { functions =>
+    sets.functions.map(ComputeDecimalsInLongs.withSums(_, sets.source)).flatMap { functions =>
       val keys = sets.keys.map(normalized)
       def planned(grouping: Seq[NamedExpression], results: Seq[NamedExpression]) =
         AggUtils.planAggregateWithoutDistinct(grouping, functions, results, planLater(sets.source))
@@ -286,7 +287,9 @@ object CascadeGroupingSets
     Precondition(DistinctAggregate)(!_.functions.exists(_.exists(_.isDistinct))),
     Precondition(Reason.NotMergeable)(_.functions.exists(_.forall(HashSteps.isMergeable))),
     Precondition(Reason.SumMayOverflow)(sets =>
-      sets.functions.exists(_.forall(HashSteps.hasRoom))
+      sets.functions.exists(_.forall { function =>
+        ExactSums.isExact(function.aggregateFunction, sets.source)
+      })
     ),
     Precondition(ShuffleNeedsMemory)(_ => shuffleNeedsNoMemory)
   )

@@ -15,11 +15,12 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.Cluster
+import io.selinger.estimate.plans.ExactSums
 import io.selinger.exec.PlanAggregatePerTask
 import io.selinger.exec.decimals.{ComputeInLongs, Formula, SumInInt128}
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction}
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
@@ -32,7 +33,8 @@ import org.apache.spark.sql.types.DecimalType
  * bytes, which it turns into an object and back for each row.
  *
  * Fires on sums and averages when
- *   1. their values have at most 28 digits          else DECIMAL_SUM_TOO_WIDE
+ *   1. their values have at most 28 digits, by their
+ *      type or by the footers of files (ExactSums)  else DECIMAL_SUM_TOO_WIDE
  * and on arithmetic in projections, filters, aggregates and windows whose inputs raise no errors.
  *
  * {{{
@@ -75,9 +77,10 @@ object ComputeDecimalsInLongs
 
   val DecimalSumTooWide: Reason = Reason(
     "DECIMAL_SUM_TOO_WIDE",
-    "The values that are summed up have a type of more than 28 digits, so the sum could have more " +
-      "than 38 digits. It is left to Spark.",
-    "Cast the values to a decimal of at most 28 digits, if they fit."
+    "The values that are summed up have a type of more than 28 digits, and it is not known that they " +
+      "have fewer, so the sum could have more than 38 digits. It is left to Spark.",
+    "Cast the values to a decimal of at most 28 digits, if they fit. That is not needed for columns of " +
+      "Parquet or ORC files whose footers say that they fit."
   )
 
   override def hooks: Seq[Hook] = Seq(
@@ -154,28 +157,35 @@ object ComputeDecimalsInLongs
   private def isDecimal(expression: Expression): Boolean =
     expression.dataType.isInstanceOf[DecimalType]
 
-  /** The same expression with its sums and averages of decimals in 128 bits. */
-  private[strategy] def withSums(expression: Expression): Expression =
+  /**
+   * The same expression with its sums and averages of decimals in 128 bits.
+   *
+   * @param input the rows that are added up
+   */
+  private[strategy] def withSums(expression: Expression, input: LogicalPlan): Expression =
     expression.transformUp {
-      case aggregate @ Accepted(function) =>
+      case aggregate: AggregateExpression if accepts(aggregate, input) =>
+        val function = aggregate.aggregateFunction
         val computed = function.withNewChildren(function.children.map(inLongs))
         aggregate.copy(aggregateFunction = SumInInt128(SumInInt128.declarative(computed)))
     }
 
-  private[strategy] object Accepted {
-    def unapply(aggregate: AggregateExpression): Option[AggregateFunction] =
-      Some(aggregate.aggregateFunction).filter { function =>
-        SumInInt128.accepts(function) &&
-        (aggregate.filter.isEmpty || function.children.forall(RaisedErrors.isSafe))
-      }
+  private[strategy] def accepts(aggregate: AggregateExpression, input: LogicalPlan): Boolean = {
+    val values = aggregate.aggregateFunction.children
+    SumInInt128.isOfDecimals(aggregate.aggregateFunction) &&
+    values.forall(ExactSums.fitsSum(_, input)) &&
+    (aggregate.filter.isEmpty || values.forall(RaisedErrors.isSafe))
   }
 
   /** The functions of an aggregation that another strategy plans, if this rule may act. */
-  private[strategy] def withSums(functions: Seq[AggregateExpression]): Seq[AggregateExpression] = {
+  private[strategy] def withSums(
+      functions: Seq[AggregateExpression],
+      input: LogicalPlan
+  ): Seq[AggregateExpression] = {
     val switches = SelingerConf.switches
     if (switches.mode != Mode.On || !switches.enabled(this)) functions
     else
-      functions.map(function => withSums(function: Expression)).collect {
+      functions.map(function => withSums(function: Expression, input)).collect {
         case known: AggregateExpression => known
       }
   }
@@ -207,12 +217,12 @@ final class SumDecimals(session: SparkSession)
 
   override protected def choose(plan: LogicalPlan, mode: Mode): Seq[SparkPlan] = plan match {
     case aggregate: Aggregate =>
-      if (!functions(aggregate).exists(Accepted.unapply(_).isDefined)) {
+      if (!functions(aggregate).exists(accepts(_, aggregate.child))) {
         Decision.record(aggregate, decision(aggregate, Outcome.Declined, DecimalSumTooWide))
         Nil
       } else {
         Decision.record(aggregate, decision(aggregate, Outcome.acting(mode), DecimalsInLongs))
-        val inLongs = planned(aggregate.mapExpressions(withSums(_: Expression)))
+        val inLongs = planned(aggregate.mapExpressions(withSums(_, aggregate.child)))
         StopPartialAggregation.selected(
           aggregate,
           SelectAggregateOperator.selected(aggregate, inLongs),
@@ -242,9 +252,13 @@ final class ComputeDecimals
       changed(operator, mode)(operator.mapExpressions(inLongs))
     case window: WindowExec =>
       changed(window, mode)(window.mapExpressions { expression =>
-        inLongs(withSums(expression: Expression))
+        inLongs(withSums(expression, inputOf(window)))
       })
   }
+
+  /** The rows of a window; none are known of a plan that nobody has planned. */
+  private def inputOf(window: WindowExec): LogicalPlan =
+    window.logicalLink.flatMap(_.children.headOption).getOrElse(LocalRelation())
 
   private def changed(operator: SparkPlan, mode: Mode)(rewritten: SparkPlan): SparkPlan =
     if (rewritten.fastEquals(operator)) operator

@@ -20,7 +20,7 @@ import io.selinger.core.{
 }
 import io.selinger.cost.Cluster
 import io.selinger.estimate.PlanEstimate
-import io.selinger.estimate.plans.LeafStatistics
+import io.selinger.estimate.plans.{ExactSums, LeafStatistics}
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
@@ -136,7 +136,7 @@ final class ShuffleByCommonKeys(session: SparkSession)
 
     /** Operators between the shuffles, which will run in the stage above. */
     def mayRaise: Boolean = between(outer.child).flatMap(_.logicalLink).distinct
-      .exists(RaisedErrors.operatorMayRaise)
+      .exists(RaisedErrors.operatorMayRaise(_, ExactSums.fitsInt))
 
     private def between(plan: SparkPlan): Seq[SparkPlan] = plan match {
       case _: Exchange | _: QueryStageExec => Nil

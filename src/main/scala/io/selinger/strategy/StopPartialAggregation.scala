@@ -20,7 +20,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.Cluster
-import io.selinger.estimate.plans.{LeafStatistics, TaskGroups}
+import io.selinger.estimate.plans.{ExactSums, LeafStatistics, TaskGroups}
 import io.selinger.exec.aggregates.HeapHashAggregateExec
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
@@ -52,7 +52,7 @@ import org.apache.spark.sql.execution.aggregate.HashAggregateExec
  * Correct because: a partial aggregation may return a group several times, also once for each row, since
  * the final one merges what has the same keys; keys, partial results and the shuffle are the same. The
  * functions taken give the same value however rows are merged. Under ANSI mode, a sum is taken only if
- * no part of it can exceed its type, so that the same queries fail. Floating-point sums may differ in
+ * no part of it can exceed its type (ExactSums), so that the same queries fail. Floating-point sums may differ in
  * the last bits, as they do with the order of rows.
  * Not done: DISTINCT; functions with objects as buffers, which have that operator anyway
  * (selectAggregateOperator); standard deviations, whose merge loses digits.
@@ -137,7 +137,9 @@ object StopPartialAggregation
       functionsOf(subject.aggregate).forall(HashSteps.isMergeable)
     ),
     Precondition(Reason.SumMayOverflow)(subject =>
-      functionsOf(subject.aggregate).forall(HashSteps.hasRoom)
+      functionsOf(subject.aggregate).forall { function =>
+        ExactSums.isExact(function.aggregateFunction, subject.aggregate.child)
+      }
     ),
     Precondition(Reason.NoStatistics)(_.expected.isDefined),
     Precondition(FarFewer)(_.expected.forall(isUncertain))

@@ -11,7 +11,8 @@ import org.apache.spark.sql.types._
  * Only the first column of the buffer differs: what Spark keeps besides (whether there was a value, how
  * many), and how it makes a result of both, stays its own.
  *
- * @param function a Sum or Average of decimals
+ * @param function a Sum or Average of decimals that no group has enough rows to bring beyond 38 digits:
+ *   where a sum may have more, operators of Spark differ in when they notice
  */
 final case class SumInInt128(function: DeclarativeAggregate) extends DeclarativeAggregate {
   private val child: Expression = function.children.head
@@ -81,16 +82,6 @@ object SumInInt128 {
     case average: Average => isDecimal(average.child)
     case _ => false
   }
-
-  /**
-   * Whether 128 bits hold the sum: of values of at most 28 digits, which no group has enough rows to
-   * exceed. Where a sum may have more than 38 digits, operators of Spark differ in when they notice.
-   */
-  def accepts(function: Expression): Boolean =
-    isOfDecimals(function) && (function.children.head.dataType match {
-      case decimal: DecimalType => decimal.precision + 10 <= DecimalType.MAX_PRECISION
-      case _ => false
-    })
 
   def declarative(function: Expression): DeclarativeAggregate = function match {
     case declarative: DeclarativeAggregate => declarative

@@ -24,6 +24,7 @@ import io.selinger.stats.{
 import io.selinger.stats.files.FooterReader
 import io.selinger.stats.relations.{FileRelation, KeyColumns}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.internal.SQLConf
 
 /** Statistics of file scans from their footers: the rule `readFooterStatistics`. */
 object ReadFooterStatistics
@@ -56,6 +57,28 @@ object ReadFooterStatistics
       record(relation, answer)
       answer.statistics.map { statistics =>
         statistics.copy(columns = withDistinct(relation, statistics) ++ listing.partitions)
+      }
+    }
+
+  /**
+   * What the footers say of the files that `relation` reads once the partition filters among `predicates`
+   * are applied. `None` where the rule is off, or the footer of a file is not known, or it is not certain
+   * that columns are those of the footers.
+   */
+  def ofAllFiles(
+      relation: FileRelation,
+      predicates: Seq[Expression]
+  ): Option[RelationStatistics] =
+    Guard.value[Option[RelationStatistics]](this, SelingerConf.switches, relation.plan, None) {
+      if (SQLConf.get.caseSensitiveAnalysis || !relation.readsByName) None
+      else {
+        val bounds = limits
+        val listing = relation.listing(relation.partitionFilters(predicates), bounds.maxFiles)
+        FooterStore
+          .statistics(relation.reader, listing, Set.empty, relation.hadoop, bounds)
+          .statistics
+          .filter(_.bound.isDefined)
+          .map(known => known.copy(columns = known.columns ++ listing.partitions))
       }
     }
 

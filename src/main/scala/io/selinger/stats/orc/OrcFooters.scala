@@ -60,7 +60,8 @@ object OrcFooters extends FooterReader {
       range.map(_._2),
       if (values > 0) width(reader, kind, stats).map(_ / values) else None,
       // Readers skip parts of a stripe, of whose ranges the footer says nothing.
-      GroupRanges.unknown.copy(indexed = reader.getRowIndexStride > 0)
+      GroupRanges.unknown.copy(indexed = reader.getRowIndexStride > 0),
+      isWhole = stats.isInstanceOf[IntegerColumnStatistics]
     )
   }
 

@@ -19,6 +19,7 @@ import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData
 import org.apache.parquet.schema.LogicalTypeAnnotation
 import org.apache.parquet.schema.LogicalTypeAnnotation._
 import org.apache.parquet.schema.PrimitiveType
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 import scala.collection.immutable.ArraySeq
 import scala.jdk.CollectionConverters._
 
@@ -68,8 +69,19 @@ object ParquetFooters extends FooterReader {
       if (rows == 0) None
       else if (nested) Some(chunks.map(nestedBytes).sum / rows)
       else averageBytes(chunks),
-      if (nested) GroupRanges.unknown else groupRanges(chunks)
+      if (nested) GroupRanges.unknown else groupRanges(chunks),
+      isWhole = !nested && chunks.forall(chunk => isWhole(chunk.getPrimitiveType))
     )
+  }
+
+  private def isWhole(kind: PrimitiveType): Boolean = kind.getPrimitiveTypeName match {
+    case PrimitiveTypeName.INT32 | PrimitiveTypeName.INT64 =>
+      kind.getLogicalTypeAnnotation match {
+        case null => true
+        case int: IntLogicalTypeAnnotation => int.isSigned
+        case _ => false
+      }
+    case _ => false
   }
 
   /** A column that is not nested has one chunk in each row group. */

@@ -29,6 +29,7 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2ScanRelation, FileScan}
 import org.apache.spark.sql.execution.datasources.v2.orc.OrcScan
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -113,10 +114,19 @@ final case class FileRelation(
           nullFraction = Option.when(total > 0)(nullBytes / total),
           min = axis.minOption,
           max = axis.maxOption,
-          distinct = Some(known.distinct.size.toDouble)
+          distinct = Some(known.distinct.size.toDouble),
+          isWhole = NumericAxis.isWhole(field.dataType)
         )
       }.toMap
     }
+
+  /** Whether columns are found in the files by their names, rather than by places or ids. */
+  def readsByName: Boolean = reader match {
+    case OrcFooters =>
+      !plan.output.exists(_.name.startsWith("_col")) &&
+      !hadoop.getBoolean("orc.force.positional.evolution", false)
+    case _ => !SQLConf.get.parquetFieldIdReadEnabled
+  }
 
   def hadoop: Configuration =
     SparkSession.active.sessionState.newHadoopConfWithOptions(options)

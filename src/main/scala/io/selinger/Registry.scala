@@ -8,6 +8,7 @@ import io.selinger.rule.{
   MergeSubplansByCost,
   PushAggregateBelowJoin,
   RemoveImpliedLookups,
+  ReuseFinerGroups,
   ShareEstimates,
   ShareSimilarAggregates
 }
@@ -62,6 +63,7 @@ object Registry {
       DeduplicateSemiJoins,
       // Late, too: it compares what all rules before have made.
       ShareSimilarAggregates,
+      ReuseFinerGroups,
       SelectJoinOperator,
       // Before rules that look for equal shuffles.
       SizeShuffles,

@@ -33,6 +33,7 @@ import org.slf4j.LoggerFactory
  *   rule/      PushAggregateBelowJoin  ← estimate/
  *              DeduplicateSemiJoins
  *              ShareSimilarAggregates
+ *              ReuseFinerGroups
  *     ▼
  *   strategy/  SelectJoinOperator   ← estimate/ rows of both sides ← stats/ footers, stages
  *     │        AwaitBuildSide       ← cost/     time and memory of each operator

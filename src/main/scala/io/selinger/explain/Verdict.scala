@@ -24,6 +24,10 @@ private[explain] object Verdict {
       ("group of aggregations computed in one pass", "groups of aggregations computed in one pass"),
     "shareSimilarAggregates" ->
       ("group of aggregations computed once", "groups of aggregations computed once"),
+    "reuseFinerGroups" -> (
+      "group of aggregations computed from the finest of them",
+      "groups of aggregations computed from the finest of them"
+    ),
     "sizeShuffles" -> (
       "part of the query shuffled into fewer partitions",
       "parts of the query shuffled into fewer partitions"

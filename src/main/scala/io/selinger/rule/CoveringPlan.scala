@@ -1,6 +1,7 @@
 package io.selinger.rule
 
 import io.selinger.core.RaisedErrors
+import io.selinger.estimate.plans.ExactSums
 import io.selinger.estimate.predicates.Selectivity
 import io.selinger.rule.ExpressionSets._
 import org.apache.spark.sql.catalyst.analysis.UpdateAttributeNullability
@@ -116,6 +117,36 @@ private[rule] object CoveringPlan {
   def isPossible(plans: Seq[LogicalPlan]): Boolean =
     new CoveringPlanFinder(mayRaise = true).of(plans).isDefined
 
+  /**
+   * Whether conditions keep or drop whole groups of rows. Without keys there is one, also of no rows.
+   * Where equal values can have other bits (-0.0 and 0.0, texts with a collation), a group has only one
+   * of them.
+   */
+  def areGroups(owed: Seq[Seq[Expression]], keys: Seq[Expression]): Boolean =
+    owed.flatten.forall { condition =>
+      val tested = condition.references
+      tested.nonEmpty && tested.forall(has(keys, _)) && (condition match {
+        case IsNull(_: Attribute) | IsNotNull(_: Attribute) => true
+        case _ => tested.forall(AggregatePush.isComparable)
+      })
+    }
+
+  /**
+   * Whether Spark can plan one aggregation with these results as they are. It plans DISTINCTs of one set
+   * of columns, since those of several have been rewritten before, and functions in Python by themselves.
+   * Functions that add up in another order it takes for the same, and computes one of them.
+   */
+  def canBePlanned(results: Seq[Expression]): Boolean = {
+    val functions = results.flatMap(_.collect { case made: AggregateExpression => made })
+    val distincts = functions.filter(_.isDistinct).map { function =>
+      function.aggregateFunction.children.filterNot(_.foldable).map(_.canonicalized).toSet
+    }
+    val different = distinct(functions)
+    distincts.distinct.size <= 1 &&
+    different.map(_.canonicalized).distinct.size == different.size &&
+    functions.map(_.aggregateFunction.isInstanceOf[PythonUDAF]).distinct.size <= 1
+  }
+
   /** A column that is never null in one of the plans, or below an outer join, may be null in it. */
   private def withNulls(cover: CoveringPlan): CoveringPlan =
     cover.over(UpdateAttributeNullability(cover.plan))
@@ -146,7 +177,7 @@ private final class CoveringPlanFinder(mayRaise: Boolean) {
 
   /** Whether an operator raises errors only where one of the similar plans does, too. */
   private def isSafe(operator: LogicalPlan, isNew: Boolean): Boolean =
-    mayRaise || !isNew || !RaisedErrors.operatorMayRaise(operator)
+    mayRaise || !isNew || !RaisedErrors.operatorMayRaise(operator, ExactSums.fitsInt)
 
   /** Whether it has columns that are computed, and may fail, only for rows that something above keeps. */
   private def evaluatesLate(plan: LogicalPlan): Boolean =
@@ -217,21 +248,13 @@ private final class CoveringPlanFinder(mayRaise: Boolean) {
       })
       below = input.owedOver(keys.head)
       if keys.forall(isSameSet(_, keys.head)) && plans.forall(_.hint == head.hint)
-      if rise(below.owed, keys.head)
+      if CoveringPlan.areGroups(below.owed, keys.head)
       lists <- ResultLists.of(plans.map(_.aggregateExpressions), below)
-      if hasOneDistinct(lists.columns)
+      if CoveringPlan.canBePlanned(lists.columns)
       plan = Aggregate(keys.head, lists.columns, below.plan, head.hint)
       if isSafe(plan, isNew = below.hasForeignRows || lists.areUnlike)
     } yield lists.over(plan, below)
   }
-
-  /** Spark plans DISTINCTs of one set of columns; those of several have been rewritten before. */
-  private def hasOneDistinct(results: Seq[Expression]): Boolean =
-    results
-      .flatMap(_.collect { case function: AggregateExpression if function.isDistinct => function })
-      .map(_.aggregateFunction.children.filterNot(_.foldable).map(_.canonicalized).toSet)
-      .distinct
-      .size <= 1
 
   private def ofJoins(plans: Seq[Join]): Option[CoveringPlan] = {
     val head = plans.head
@@ -323,7 +346,7 @@ private final class CoveringPlanFinder(mayRaise: Boolean) {
         isAs(plan.partitionSpec, head.partitionSpec) && isAs(plan.orderSpec, head.orderSpec) &&
         plan.hint == head.hint
       }
-      if rise(below.owed, head.partitionSpec)
+      if CoveringPlan.areGroups(below.owed, head.partitionSpec)
       plan = head.withNewChildren(Seq(below.plan))
       if isSafe(plan, isNew = below.hasForeignRows)
     } yield below
@@ -333,18 +356,4 @@ private final class CoveringPlanFinder(mayRaise: Boolean) {
       })
       .over(plan)
   }
-
-  /**
-   * Whether conditions keep or drop whole groups of rows. Without keys there is one, also of no rows.
-   * Where equal values can have other bits (-0.0 and 0.0, texts with a collation), a group has only one
-   * of them.
-   */
-  private def rise(owed: Seq[Seq[Expression]], keys: Seq[Expression]): Boolean =
-    owed.flatten.forall { condition =>
-      val tested = condition.references
-      tested.nonEmpty && tested.forall(has(keys, _)) && (condition match {
-        case IsNull(_: Attribute) | IsNotNull(_: Attribute) => true
-        case _ => tested.forall(AggregatePush.isComparable)
-      })
-    }
 }

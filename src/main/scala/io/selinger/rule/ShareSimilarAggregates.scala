@@ -14,11 +14,9 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.{Cluster, JoinCost}
-import java.util.IdentityHashMap
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.SQLConf
-import scala.jdk.CollectionConverters._
 
 /**
  * Aggregations that group the same tables by the same columns, and differ in conditions on these columns,
@@ -85,7 +83,7 @@ final class ShareSimilarAggregates(session: SparkSession)
       else
         Precondition.firstUnmet(ofQuery, plan) match {
           case Some(reason) =>
-            similar.foreach(decline(_, reason))
+            similar.foreach(decline(info, _, reason))
             plan
           case None => shared(plan, similar.flatMap(ofSameData))
         }
@@ -93,36 +91,29 @@ final class ShareSimilarAggregates(session: SparkSession)
 
   private def shared(plan: LogicalPlan, groups: Seq[SimilarAggregates]): LogicalPlan = {
     val outcome = Outcome.acting(SelingerConf.switches.mode)
-    val replacements = new IdentityHashMap[LogicalPlan, LogicalPlan]
-    // A part of what has been replaced is not in the query any more: its turn is the next time.
-    def isGone(part: Aggregate) =
-      replacements.keySet.asScala.exists(_.collectWithSubqueries { case `part` => part }.nonEmpty)
+    val replacements = new Replacements
+    // A part of what has been replaced: its turn is the next time.
     groups
       .sortBy(-_.aggregates.map(each => each.collect { case node => node }.size).max)
       .iterator
-      .filterNot(_.aggregates.exists(isGone))
+      .filterNot(_.aggregates.exists(replacements.isGone))
       .foreach { group =>
         group.replaced match {
           case Some(plans) =>
             val nodes = if (outcome == Outcome.Changed) plans else group.aggregates
             nodes.foreach(Decision.record(_, decision(group, outcome)))
             group.aggregates.zip(plans).foreach { case (from, to) => replacements.put(from, to) }
-          case None => decline(group.aggregates, Differ)
+          case None => decline(info, group.aggregates, Differ)
         }
       }
-    if (replacements.isEmpty || outcome != Outcome.Changed) plan
-    else
-      plan.transformDownWithSubqueries {
-        case aggregate: Aggregate if replacements.containsKey(aggregate) =>
-          replacements.get(aggregate)
-      }
+    if (outcome == Outcome.Changed) replacements.in(plan) else plan
   }
 
   /** Those that are worth it. Each aggregation goes to the first group with which it costs less. */
   private def ofSameData(aggregates: Seq[Aggregate]): Seq[SimilarAggregates] = {
     val usable = aggregates.filter { aggregate =>
       val unmet = Precondition.firstUnmet(ofAggregate, aggregate)
-      unmet.foreach(decline(Seq(aggregate), _))
+      unmet.foreach(decline(info, Seq(aggregate), _))
       unmet.isEmpty
     }
     val groups = usable.foldLeft(Vector.empty[SimilarAggregates]) { (known, aggregate) =>
@@ -135,7 +126,7 @@ final class ShareSimilarAggregates(session: SparkSession)
     }
     val (several, single) = groups.partition(_.distinct.size > 1)
     single.foreach { group =>
-      group.refused.foreach(why => decline(group.aggregates, why.reason, why.compared))
+      group.refused.foreach(why => decline(info, group.aggregates, why.reason, why.compared))
     }
     several
   }
@@ -248,12 +239,12 @@ object ShareSimilarAggregates
       "SELECT a.item, a.s, b.s FROM t a JOIN t b ON a.item = b.item " +
       "WHERE a.customer = 1 AND b.customer = 2"
 
-  private val ofQuery: Seq[Precondition[LogicalPlan]] = Seq(
+  private[rule] val ofQuery: Seq[Precondition[LogicalPlan]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.isStreaming),
     Precondition(ReuseOff)(_ => SQLConf.get.exchangeReuseEnabled)
   )
 
-  private val ofAggregate: Seq[Precondition[Aggregate]] = Seq(
+  private[rule] val ofAggregate: Seq[Precondition[Aggregate]] = Seq(
     Precondition(MergeSubplansByCost.RandomValues)(_.deterministic),
     Precondition(Reason.HintObeyed)(!_.exists {
       case join: Join => join.hint != JoinHint.NONE
@@ -263,7 +254,9 @@ object ShareSimilarAggregates
     Precondition(Reason.MayRaise)(!_.collectLeaves().exists(RaisedErrors.mayRaise))
   )
 
-  private def decline(
+  /** Says for a rule that computes aggregations together why it leaves these apart. */
+  private[rule] def decline(
+      rule: RuleDescription,
       aggregates: Seq[Aggregate],
       reason: Reason,
       compared: ComputedTogether = ComputedTogether.unknown
@@ -272,7 +265,7 @@ object ShareSimilarAggregates
       case ReuseOff => Some(Remedy(SQLConf.EXCHANGE_REUSE_ENABLED.key, Some("true")))
       case other => compared.remedy(other)
     }
-    aggregates.foreach(ComputedTogether.decline(this, _, reason, compared, remedy))
+    aggregates.foreach(ComputedTogether.decline(rule, _, reason, compared, remedy))
   }
 
   /** Grouped aggregations of the same relations, the largest first; none where all of them are equal. */

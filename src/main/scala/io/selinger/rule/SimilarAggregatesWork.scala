@@ -65,6 +65,12 @@ private[rule] final class SimilarAggregatesWork(cost: JoinCost) {
     case _ => None
   }
 
+  /** What it takes besides to merge groups into each of some coarser aggregations. */
+  def merging(coarse: Int, groups: LogicalPlan): Double =
+    LeafStatistics.estimator.estimate(groups).fold(0.0) { known =>
+      coarse * (cost.stage + cost.grouped(known.rows.value))
+    }
+
   /** Whether rows may have been shuffled by some of `keys` already, so that they are not shuffled again. */
   private def isPartitioned(plan: LogicalPlan, keys: Seq[Expression]): Boolean = {
     def areAmong(some: Seq[Expression]) =

@@ -232,9 +232,9 @@ object Reason {
 
   val SumMayOverflow: Reason = Reason(
     "SUM_MAY_OVERFLOW",
-    "A sum or average here can exceed its type, and whether it does depends on the order of its rows.",
-    "Sum values of a smaller type if they fit, such as int instead of bigint. That is not needed for " +
-      "columns of Parquet or ORC files whose footers say that the values fit."
+    "A sum or average here may overflow, perhaps only in some orders of its rows.",
+    "Cast the values to a smaller type if they fit, such as int instead of bigint. It is also enough if " +
+      "the footers of Parquet or ORC files prove it."
   )
 
   val PredicatesSampled: Reason = Reason(

@@ -29,8 +29,8 @@ import org.apache.spark.sql.classic.SparkSession
  *   5. reading other columns of its files raises no error   else ERRORS_DEPEND_ON_PLAN
  * and where one aggregation groups the rows of another one by some of its columns, or by none
  *   6. its functions can be merged from partial results     else AGGREGATE_NOT_DIVISIBLE
- *   7. nothing that would be computed for more rows can
- *      raise errors                                         else ERRORS_DEPEND_ON_PLAN
+ *   7. expressions that would be evaluated for more rows
+ *      cannot raise errors                                  else ERRORS_DEPEND_ON_PLAN
  *   8. the rows of both can be estimated                    else NO_STATISTICS
  *   9. it saves at least merge.minGain                      else CHEAPER_APART
  *
@@ -46,11 +46,11 @@ import org.apache.spark.sql.classic.SparkSession
  * Correct because: a group of the coarser aggregation is made of whole groups of the finer one, and its
  * functions are merged as PartialAggregate says, with the same types and overflow. Where the two also
  * differ in conditions, these are on columns that the finer one groups by, and are tested above it; the
- * finer one then groups the rows of both (see CoveringPlan). Without rows there are no groups, and a total
- * of none is what it is without rows. Equal copies of the finer aggregation stand in all places; Spark
- * computes the shuffle in them once.
+ * finer one then groups the rows of both (see CoveringPlan). If there are no rows, there are no groups, and
+ * a total of no groups is the same as a total of no rows. Equal copies of the finer aggregation stand in all
+ * places; Spark computes the shuffle in them once.
  * Not done: functions that cannot be merged (DISTINCT, lists, percentiles); finer aggregations whose
- * functions keep objects, since each place would finish them; rows that differ in other conditions; one
+ * functions keep objects, since each copy would finish them by itself; rows that differ in other conditions; one
  * aggregation in a subquery of the other; the rest as in ShareSimilarAggregates.
  * Cost: planning O(n²) comparisons for n aggregations of the same tables. May lose where the finer groups
  * are nearly as many as the rows: stopped by the cost.
@@ -203,7 +203,7 @@ object ReuseFinerGroups
     "FINER_GROUPS_REUSED",
     "Several aggregations group the same rows, one of them by more columns than the others. The others are " +
       "computed from its groups instead of from the rows.",
-    "Set spark.selinger.merge.minGain higher to do so less often."
+    "Set spark.selinger.merge.minGain higher to compute fewer aggregations together."
   )
 
   override def hooks: Seq[Hook] = Seq(

@@ -77,10 +77,10 @@ object ComputeDecimalsInLongs
 
   val DecimalSumTooWide: Reason = Reason(
     "DECIMAL_SUM_TOO_WIDE",
-    "The values that are summed up have a type of more than 28 digits, and it is not known that they " +
-      "have fewer, so the sum could have more than 38 digits. It is left to Spark.",
-    "Cast the values to a decimal of at most 28 digits, if they fit. That is not needed for columns of " +
-      "Parquet or ORC files whose footers say that they fit."
+    "The values that are summed up have a type of more than 28 digits, and nothing proves that they need " +
+      "at most 28. The sum could have more than 38 digits, so Spark computes it.",
+    "Cast the values to a decimal of at most 28 digits, if they fit. It is also enough if the footers of " +
+      "Parquet or ORC files prove it."
   )
 
   override def hooks: Seq[Hook] = Seq(

@@ -17,12 +17,12 @@ import scala.collection.concurrent.TrieMap
 /**
  * What whole numbers and decimals cannot exceed in the rows of a plan: by their types, by the footers of
  * all files that a scan reads, which Spark trusts as well when it skips row groups, and by how they are
- * computed of such columns. These are proofs, not estimates: a change of the plan may rely on them, as long
- * as nobody overwrites a file in its place while a query is planned or runs.
+ * computed from such columns. These are proofs, not estimates: a change of the plan may rely on them, as long
+ * as nobody overwrites a file in place while a query is planned or runs.
  */
 object ValueBounds {
 
-  /** No group has more rows: Spark's own sums of decimals have ten digits more than their values. */
+  /** It is assumed that no group has more rows. */
   val mostRows: BigDecimal = exact(BigInt(1) << 32)
 
   private val columns =

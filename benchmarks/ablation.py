@@ -15,19 +15,17 @@ processor times of the rule that orders joins, the least of several; no search i
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from benchmarks import commands
+from benchmarks import commands, scale
 from benchmarks.datasets.queries import load_queries
-from benchmarks.reporting.figures import geometric_mean, percentile
+from benchmarks.planning import SHAPES
+from benchmarks.reporting.figures import Row, geometric_mean, percentile
 from benchmarks.reporting.table import number, render
-from benchmarks.scale import STATISTICS
 from benchmarks.sessions.local import submit
 
 MAIN = "io.selinger.bench.AblationBench"
 NOISE = "nothing (noise)"
 """With everything, a second time: what differs is noise."""
-SHAPES = ["chain", "cycle", "star", "clique", "snowflake", "tree", "shared"]
 TIMED = (14, 18, 20, 100)
 """Relations at which planning times are given."""
 
@@ -55,24 +53,6 @@ SCALES = {
 
 FACTS = [f"{seller}_{k}" for seller in ("catalog", "store", "web") for k in ("sales", "returns")]
 
-# Rows at scale factors 1, 100 and 10,000 of what grows otherwise: TPC-DS 3.2.0, table 3-2.
-_ROWS = {
-    "call_center": (6, 30, 54),
-    "catalog_page": (11_718, 20_400, 40_000),
-    "customer": (100_000, 2_000_000, 65_000_000),
-    "customer_address": (50_000, 1_000_000, 32_500_000),
-    "inventory": (11_745_000, 399_330_000, 1_311_525_000),
-    "item": (18_000, 204_000, 402_000),
-    "promotion": (300, 1_000, 2_000),
-    "reason": (35, 55, 70),
-    "store": (12, 402, 1_500),
-    "warehouse": (5, 15, 25),
-    "web_page": (60, 2_040, 4_002),
-    "web_site": (30, 24, 78),
-}
-
-Row = dict[str, Any]
-
 
 def growth(factor: int) -> dict[str, float]:
     """
@@ -81,8 +61,12 @@ def growth(factor: int) -> dict[str, float]:
     Between the scale factors of the specification it is the geometric mean.
     """
     place = 0 if factor < 100 else 1
-    others = {t: math.sqrt(r[place] * r[place + 1]) / r[0] for t, r in _ROWS.items()}
-    return {**dict.fromkeys(FACTS, float(factor)), **others}
+    between = {
+        table: math.sqrt(rows[place] * rows[place + 1]) / rows[0]
+        for table, rows in scale.rows().items()
+        if rows[0] != rows[-1]
+    }
+    return {**between, **dict.fromkeys(FACTS, float(factor))}
 
 
 def compare(rows: Iterable[Row]) -> list[Row]:
@@ -176,7 +160,7 @@ def main(arguments: list[str] | None = None) -> int:
         {"name": f"TPC-DS {factor}", "growth": growth(factor), "conf": SCALES[factor]}
         for factor in options.scales
     ]
-    statistics = STATISTICS.read_text(encoding="utf-8")
+    statistics = scale.STATISTICS.read_text(encoding="utf-8")
     asked = {**request, "queries": queries, "scales": scales, "statistics": statistics}
     found = submit(MAIN, asked, options.memory, CONF)
     rows = compare(found)

@@ -7,8 +7,6 @@ is what the parts of the JVM's heap hold at most while each runs, after a garbag
 in local mode that is executors' memory as well, so it is an upper bound.
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 import tempfile
@@ -24,7 +22,7 @@ from benchmarks.datasets.generate import make, table_folders
 from benchmarks.progress import say
 from benchmarks.reporting.table import render
 from benchmarks.sessions import local
-from benchmarks.sessions.jvm import collect_garbage
+from benchmarks.sessions.jvm import collect_garbage, heap_pools
 
 CONF = {
     "spark.sql.statistics.histogram.enabled": "true",
@@ -33,13 +31,6 @@ CONF = {
 }
 
 SIDES = ("stock", "selinger")
-
-
-def heap_pools(spark: SparkSession) -> list[Any]:
-    """Find the parts of the JVM's heap, each of which knows its peak."""
-    jvm: Any = spark._jvm  # noqa: SLF001
-    factory = jvm.java.lang.management.ManagementFactory
-    return [pool for pool in factory.getMemoryPoolMXBeans() if pool.getType().name() == "HEAP"]
 
 
 def stock(spark: SparkSession, tables: Mapping[str, str]) -> None:
@@ -100,9 +91,8 @@ def main(arguments: list[str] | None = None) -> int:
     made.add_argument("--memory", default="8g")
     options = commands.parse(made, arguments)
     tables = table_folders(make(options.suite, options.sf).resolve())
-    spark = local.session(options.memory, CONF)
     rows: list[dict[str, Any]] = []
-    try:
+    with local.session(options.memory, CONF) as spark:
         # The first run of either pays for starting up; a table each, then it counts.
         first = dict([next(iter(tables.items()))])
         stock(spark, first)
@@ -116,8 +106,6 @@ def main(arguments: list[str] | None = None) -> int:
                     "stock": timed(spark, lambda: stock(spark, tables)),
                 }
             )
-    finally:
-        spark.stop()
     for row in rows:
         row["ratio"] = row["selinger"]["seconds"] / row["stock"]["seconds"]
     summary = summarise(rows)

@@ -11,7 +11,7 @@ from benchmarks.paths import public_text, scale_text
 from benchmarks.progress import end_cleanly
 from benchmarks.reporting.docs import write_docs
 from benchmarks.reporting.published import NotPublishable, publish
-from benchmarks.reporting.results import record, save, setting
+from benchmarks.reporting.results import save, setting
 
 CONFIG = {"suite": "suite", "sf": "scale", "runs": "runs", "memory": "memory"}
 """Arguments that results state, by the name that they have there."""
@@ -20,7 +20,6 @@ CONFIG = {"suite": "suite", "sf": "scale", "runs": "runs", "memory": "memory"}
 def parser(
     name: str, description: str | None, *, publishes: bool = True
 ) -> argparse.ArgumentParser:
-    """Make the parser of ``python -m benchmarks.<name>``."""
     made = argparse.ArgumentParser(
         prog=f"python -m benchmarks.{name}",
         description=description,
@@ -61,14 +60,26 @@ def finish(
     config: Mapping[str, Any] | None = None,
     partial: str = "",
 ) -> None:
-    """Write the results, and publish them if that was asked for; data sets add to the name."""
+    """
+    Write the results, and publish them if that was asked for; data sets add to the name.
+
+    `partial` says what is missing from a full run, such as ``only the queries q01``: such results
+    are not for publishing.
+    """
     given = vars(options)
     stated = {said: given[key] for key, said in CONFIG.items() if key in given}
     if "suite" in given:
         name = f"{name}-{options.suite}-sf{scale_text(options.sf)}"
     if given.get("queries", "all") != "all":
         partial = f"only the queries {options.queries}"
-    results = record(name, options.about, {**stated, **(config or {})}, rows, summary, partial)
+    results = {
+        "benchmark": name,
+        **options.about,
+        "config": {**stated, **(config or {})},
+        "partial": partial,
+        "rows": rows,
+        "summary": summary,
+    }
     print(f"\nwritten to {public_text(str(save(results)))}")
     if options.publish:
         publish_all([lambda: results])

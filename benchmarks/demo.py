@@ -13,9 +13,8 @@ from typing import Any
 
 from benchmarks import commands, run
 from benchmarks.paths import RESULTS
-from benchmarks.reporting.page import change_of, sides
-from benchmarks.reporting.state import read_state, state_path
-from benchmarks.reporting.table import answer_word, middle, number, render, results_table
+from benchmarks.reporting.page import change_of, read_details, sides
+from benchmarks.reporting.table import answer_word, number, render, results_table, seconds
 
 WIDEST = 76
 
@@ -23,14 +22,11 @@ WIDEST = 76
 def parser() -> argparse.ArgumentParser:
     """Make the parser of the command line: that of `benchmarks.run`, set for a quick look."""
     made = run.parser("demo", __doc__, publishes=False)
-    out = RESULTS / "demo.json"
-    made.set_defaults(out=out, runs=1, planning_runs=2, settle=10, memory="4g")
+    made.set_defaults(out=RESULTS / "demo.json", runs=1, planning_runs=2, settle=10, memory="4g")
     return made
 
 
-def change_table(
-    results: dict[str, Any], details: dict[str, dict[str, str]], at_most: int = WIDEST
-) -> str:
+def change_table(results: dict[str, Any], details: dict[str, dict[str, str]]) -> str:
     """Write what changed and why, query by query, the biggest gain first."""
     base, candidate = sides(results)
     lines, same = [], 0
@@ -39,8 +35,8 @@ def change_table(
         if change == "same operators":
             same += 1
             continue
-        shown = change if len(change) <= at_most else change[: at_most - 1] + "…"
-        times = [number(middle(row.get(f"{side}_s"))) for side in (base, candidate)]
+        shown = change if len(change) <= WIDEST else change[: WIDEST - 1] + "…"
+        times = [seconds(row, side) for side in (base, candidate)]
         lines.append([row["name"], *times, number(row.get("ratio")), answer_word(row), shown])
     if not lines:
         return "No plan changed."
@@ -50,14 +46,10 @@ def change_table(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    results = run.run(commands.parse(parser(), arguments))
-    out = RESULTS / "demo.json"
-    details = {
-        name: entry["details"] for name, entry in read_state(state_path(out)).entries.items()
-    }
-    base, candidate = sides(results)
-    print(results_table(results["rows"], results["summary"], [base, candidate]))
-    print(f"\n{change_table(results, details)}\n")
+    options = commands.parse(parser(), arguments)
+    results = run.run(options)
+    print(results_table(results["rows"], results["summary"], sides(results)))
+    print(f"\n{change_table(results, read_details(options.out))}\n")
     equal = results["summary"]["equal"]
     print("All answers agree." if equal else "NOT ALL ANSWERS AGREE: see the table above.")
     return 0 if equal else 1

@@ -60,13 +60,10 @@ def main(arguments: list[str] | None = None) -> int:
     made.add_argument("--memory", default="2g")
     options = commands.parse(made, arguments)
     tables = sorted(make(options.suite, options.sf).glob("*.parquet"))
-    spark = local.session(options.memory, {})
-    try:
+    with local.session(options.memory, {}) as spark:
         start = time.perf_counter()
         rows = [measure(spark, table) for table in tables]
         took = time.perf_counter() - start
-    finally:
-        spark.stop()
     summary = {
         key: sum(row[key] for row in rows) for key in ("cold_ms", "warm_ms", "cold_samples_ms")
     }

@@ -11,24 +11,20 @@ joins that return several rows for each row. All times together are equations fo
 ``JoinCost``; the constants that fit them best are printed beside those in the code.
 """
 
-import shutil
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import selinger
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import commands
 from benchmarks.paths import public_text
-from benchmarks.progress import Progress
-from benchmarks.reporting.figures import geometric_mean
+from benchmarks.progress import progress
+from benchmarks.reporting.figures import Row, geometric_mean
 from benchmarks.reporting.table import number, render
 from benchmarks.runner import joincost
 from benchmarks.runner.joincost import Measured, Side, Terms, paid, shared, step
@@ -75,15 +71,13 @@ PAIRS = 4
 FEW, MANY = 1000, 2_000_000
 """Groups of aggregations: those that fit a processor's cache, and those that do not."""
 
-Row = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Case:
     """A query to be timed, and what it pays for."""
 
     name: str
-    query: Callable[[], DataFrame]
+    query: DataFrame
     terms: Terms
 
 
@@ -122,15 +116,13 @@ def run(query: DataFrame) -> float:
     return time.perf_counter() - start
 
 
-def timed(cases: list[Case], runs: int) -> list[list[float]]:
-    """Run cases in turn, once unmeasured; give the seconds of each."""
-    taken: list[list[float]] = [[] for _ in cases]
-    for turn in range(runs + 1):
-        for case, seconds in zip(cases, taken, strict=True):
-            took = run(case.query())
-            if turn > 0:
-                seconds.append(took)
-    return taken
+def timed(cases: list[Case], runs: int) -> list[Measured]:
+    """Run cases in turn, once unmeasured; the median of its runs is a case's time."""
+    turns = [[run(case.query) for case in cases] for _ in range(runs + 1)]
+    return [
+        Measured(case.name, case.terms, statistics.median(seconds))
+        for case, seconds in zip(cases, zip(*turns[1:], strict=True), strict=True)
+    ]
 
 
 def join_cases(tables: Tables, build: int, stream: int, columns: int, pairs: int) -> list[Case]:
@@ -150,12 +142,8 @@ def join_cases(tables: Tables, build: int, stream: int, columns: int, pairs: int
         pair = "mergedPairNs" if operator == "SortMergeJoin" else "hashedPairNs"
         more = shared(paid(**{pair: stream * (pairs - 1.0)}), SLOTS)
         terms = around + joincost.join(operator, built, streamed, SLOTS) + more
-        cases.append(Case(operator, partial(_joined, left, right, hint), terms))
+        cases.append(Case(operator, left.join(right.hint(hint), "k"), terms))
     return cases
-
-
-def _joined(left: DataFrame, right: DataFrame, hint: str) -> DataFrame:
-    return left.join(right.hint(hint), "k")
 
 
 def measure_join(
@@ -167,9 +155,8 @@ def measure_join(
     model = costs(
         tables.read(stream, build, columns).join(tables.read(build, build, columns, "q"), "k")
     )
-    seconds = {
-        case.name: statistics.median(s) for case, s in zip(cases, timed(cases, runs), strict=True)
-    }
+    measured = timed(cases, runs)
+    seconds = {case.name: case.seconds for case in measured}
     known = {operator: model[operator] for operator in HINTS if operator in model}
     pick = min(known, key=lambda operator: known[operator])
     row = {
@@ -181,43 +168,40 @@ def measure_join(
         "model_s": known,
         "equation_s": joincost.costs(HINTS, Side(build, columns), Side(stream, columns), SLOTS),
     }
-    return row, [Measured(f"{name}, {c.name}", c.terms, seconds[c.name]) for c in cases]
+    return row, [replace(case, name=f"{name}, {case.name}") for case in measured]
 
 
 def step_cases(tables: Tables, rows: int, columns: int) -> list[Case]:
-    """Make the single steps on one table."""
     key = tables.read(rows, rows, columns)
+    parted = key.repartition(PARTITIONS, "k")
     side, two = Side(rows, columns), Side(rows, columns, single_key=False)
     scanned = shared(step("scan", side), SLOTS) + paid(querySeconds=1e6)
     shuffled = scanned + shared(step("shuffle", side), SLOTS) + paid(stageSeconds=1e6)
-
-    def partitioned() -> DataFrame:
-        return key.repartition(PARTITIONS, "k")
-
-    def twice() -> DataFrame:
-        once = partitioned()
-        return once.union(once)
 
     def grouped(groups: int) -> Case:
         table = tables.read(rows, groups, columns).repartition(PARTITIONS, "k")
         miss = paid(groupMissNs=rows) if groups == MANY else paid()
         terms = shuffled + shared(paid(buildNs=rows) + miss, SLOTS)
         name = f"group {rows:,} rows to {groups:,}, {columns} columns"
-        return Case(name, lambda: table.groupBy("k").count(), terms)
+        return Case(name, table.groupBy("k").count(), terms)
 
     where = f"{rows:,} rows, {columns} columns"
     cases = [
-        Case(f"scan {where}", lambda: key, scanned),
-        Case(f"shuffle {where}", partitioned, shuffled),
-        Case(f"read again {where}", twice, shuffled + shared(step("read", side), SLOTS)),
+        Case(f"scan {where}", key, scanned),
+        Case(f"shuffle {where}", parted, shuffled),
+        Case(
+            f"read again {where}",
+            parted.union(parted),
+            shuffled + shared(step("read", side), SLOTS),
+        ),
         Case(
             f"sort by one number {where}",
-            lambda: partitioned().sortWithinPartitions("k"),
+            parted.sortWithinPartitions("k"),
             shuffled + shared(joincost.sort(side, SLOTS), SLOTS),
         ),
         Case(
             f"sort by two columns {where}",
-            lambda: partitioned().sortWithinPartitions("k", "p0"),
+            parted.sortWithinPartitions("k", "p0"),
             shuffled + shared(joincost.sort(two, SLOTS), SLOTS),
         ),
     ]
@@ -259,21 +243,20 @@ def measure(spark: SparkSession, folder: Path, runs: int, share: float) -> tuple
     rows: list[Row] = []
     measured: list[Measured] = []
     small = [(int(rows * share), columns) for rows, columns in STEPS]
-    multiplied = [(int(rows * share) // 4, int(rows * share), columns) for rows, columns in STEPS]
-    with Progress(len(JOINS) + len(small) + len(multiplied)) as progress:
+    multiplied = [(count // 4, count, columns) for count, columns in small]
+    with progress(len(JOINS) + len(small) + len(multiplied)) as done:
         for build, stream, columns in JOINS:
             row, found = measure_join(
                 tables, int(build * share), int(stream * share), columns, runs
             )
             rows.append(row)
             measured += found
-            progress.step(f"{row['name']}: picks {row['pick']}, fastest {row['fastest']}")
+            done(f"{row['name']}: picks {row['pick']}, fastest {row['fastest']}")
         groups = [step_cases(tables, count, columns) for count, columns in small]
         groups += [join_cases(tables, *sizes, pairs=PAIRS) for sizes in multiplied]
         for cases in groups:
-            for case, seconds in zip(cases, timed(cases, runs), strict=True):
-                measured.append(Measured(case.name, case.terms, statistics.median(seconds)))
-            progress.step(f"{cases[0].name} and {len(cases) - 1} more")
+            measured += timed(cases, runs)
+            done(f"{cases[0].name} and {len(cases) - 1} more")
     return rows, summarise(rows, measured)
 
 
@@ -283,17 +266,15 @@ def main(arguments: list[str] | None = None) -> int:
     made.add_argument("--memory", default="8g")
     made.add_argument("--share", type=float, default=1.0, help="of the rows, for a quick look")
     options = commands.parse(made, arguments)
-    spark = local.session(options.memory, CONF)
-    folder = Path(tempfile.mkdtemp(prefix="selinger-operators-"))
-    try:
-        rows, summary = measure(spark, folder, options.runs, options.share)
-    finally:
-        spark.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="operators-", ignore_cleanup_errors=True) as folder,
+        local.session(options.memory, CONF) as spark,
+    ):
+        rows, summary = measure(spark, Path(folder), options.runs, options.share)
     lines = []
     for row in rows:
-        pairs = [(row["measured_s"][one], row["model_s"].get(one)) for one in HINTS]
-        times = [f"{seconds:.2f} / {number(cost)}" for seconds, cost in pairs]
+        took, model = row["measured_s"], row["model_s"]
+        times = [f"{took[one]:.2f} / {number(model.get(one))}" for one in HINTS]
         lines.append([row["name"], *times, row["pick"], number(row["ratio"])])
     print(render(["measured / model, s", *HINTS, "pick", "regret"], lines) + "\n")
     lines = [

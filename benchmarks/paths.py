@@ -14,11 +14,7 @@ def scale_text(scale: float) -> str:
     return f"{scale:g}"
 
 
-def data_folder(suite: str, scale: float, root: Path = DATA, layout: str = GENERATED) -> Path:
-    return root / data_name(suite, scale, layout)
-
-
-def data_name(suite: str, scale: float, layout: str = GENERATED) -> str:
+def data_name(suite: str, scale: float, layout: str) -> str:
     """Name a data set; the layout of the generator goes without saying."""
     name = f"{suite}-sf{scale_text(scale)}"
     return name if layout == GENERATED else f"{name}-{layout}"

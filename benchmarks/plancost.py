@@ -11,13 +11,12 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from benchmarks import commands
 from benchmarks.datasets.generate import make, table_folders
 from benchmarks.datasets.queries import Query, choose, load_queries
-from benchmarks.progress import Progress, say
-from benchmarks.reporting.figures import percentile, ratio
+from benchmarks.progress import progress, say
+from benchmarks.reporting.figures import Row, percentile, ratio
 from benchmarks.reporting.table import number, render
 from benchmarks.sessions.client import Client
 from benchmarks.sessions.profiles import make_profile
@@ -26,12 +25,12 @@ SIDES = ("stock", "selinger")
 TIMEOUT_SECONDS = 120.0
 
 
-def added(row: Mapping[str, Any]) -> float:
-    """Tell what Selinger adds to the planning of one query."""
+def added(row: Row) -> float:
+    """Tell what Selinger adds to the planning of one query, in milliseconds."""
     return float(median(row["selinger_ms"]) - median(row["stock_ms"]))
 
 
-def summarise(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summarise(rows: Sequence[Row]) -> Row:
     if not rows:
         return {"queries": 0}
     found = [added(row) for row in rows]
@@ -56,12 +55,10 @@ def plan_once(client: Client, query: Query, times: int) -> float:
 
 def measure(
     clients: Mapping[str, Client], queries: Sequence[Query], rounds: int, times: int
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Plan all queries on both sides, in turn."""
-    rows: list[dict[str, Any]] = [
-        {"name": query.name, "stock_ms": [], "selinger_ms": []} for query in queries
-    ]
-    with Progress(len(queries) * (rounds + 1)) as progress:
+    rows: list[Row] = [{"name": q.name, "stock_ms": [], "selinger_ms": []} for q in queries]
+    with progress(len(queries) * (rounds + 1)) as done:
         for turn in range(rounds + 1):
             for row, query in zip(rows, queries, strict=True):
                 # Who comes first changes from round to round.
@@ -70,7 +67,7 @@ def measure(
                         row[f"{side}_first_ms"] = plan_once(clients[side], query, 1)
                     else:
                         row[f"{side}_ms"].append(plan_once(clients[side], query, times))
-                progress.step(query.name)
+                done(query.name)
     return rows
 
 

@@ -13,18 +13,15 @@ best of all orders, where these can be tried.
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from benchmarks import commands
-from benchmarks.reporting.figures import percentile
+from benchmarks.reporting.figures import Row, percentile
 from benchmarks.reporting.table import render
 from benchmarks.sessions.local import submit
 
 MAIN = "io.selinger.bench.PlanningBench"
 SHAPES = ("chain", "cycle", "star", "clique", "snowflake", "tree", "shared")
 SIZES = (5, 8, 10, 12, 14, 16, 18, 20, 30, 50, 75, 100)
-
-Row = dict[str, Any]
 
 
 def summarise(rows: Sequence[Row]) -> Row:

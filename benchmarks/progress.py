@@ -1,12 +1,11 @@
 """Progress of long work: a bar in a terminal, lines elsewhere."""
 
-from __future__ import annotations
-
+import itertools
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,38 +39,24 @@ def heartbeat(what: str, folder: Path, seconds: float = 20.0) -> Iterator[None]:
 
 def end_cleanly() -> None:
     """Make a termination signal end the process as an error does, with what it started."""
-
-    def end(number: int, frame: object) -> None:
-        del frame
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
-class Progress:
-    """Steps done, time taken, time left."""
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[str], None]]:
+    """Give what is to be called after each step: it shows steps done, time taken, time left."""
+    steps = itertools.count(1)
+    start = time.monotonic()
+    with tqdm(total=total, unit="query", disable=not sys.stderr.isatty()) as bar:
 
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.done = 0
-        self.start = time.monotonic()
-        terminal = sys.stderr.isatty()
-        self.bar = tqdm(total=total, unit="query", file=sys.stderr) if terminal else None
+        def done(text: str) -> None:
+            if not bar.disable:
+                bar.write(text, file=sys.stderr)
+                bar.update()
+                return
+            step, elapsed = next(steps), time.monotonic() - start
+            left = elapsed / step * (total - step)
+            taken, rest = (tqdm.format_interval(seconds) for seconds in (elapsed, left))
+            say(f"[{step}/{total} {taken} left {rest}] {text}")
 
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.bar is not None:
-            self.bar.close()
-
-    def step(self, text: str) -> None:
-        self.done += 1
-        if self.bar is not None:
-            self.bar.write(text, file=sys.stderr)
-            self.bar.update()
-            return
-        elapsed = time.monotonic() - self.start
-        left = elapsed / self.done * (self.total - self.done)
-        taken, rest = (tqdm.format_interval(seconds) for seconds in (elapsed, left))
-        say(f"[{self.done}/{self.total} {taken} left {rest}] {text}")
+        yield done

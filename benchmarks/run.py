@@ -22,9 +22,9 @@ from benchmarks.datasets.layouts import LAYOUTS
 from benchmarks.datasets.own import OWN
 from benchmarks.datasets.queries import Query, choose, load_queries
 from benchmarks.paths import GENERATED, RESULTS, data_name, public_text
-from benchmarks.progress import Progress, say
+from benchmarks.progress import progress, say
 from benchmarks.reporting.page import write_report
-from benchmarks.reporting.results import of_run, record, save
+from benchmarks.reporting.results import of_run, save
 from benchmarks.reporting.state import State, configuration_key, open_state, state_path
 from benchmarks.reporting.table import progress_line, results_table
 from benchmarks.runner.measure import Bench
@@ -85,13 +85,13 @@ def measure_all(bench: Bench, queries: Sequence[Query], state: State, settle: in
     settle_in(bench, left, settle)
     if len(left) < len(queries):
         say(f"going on: {len(queries) - len(left)} of {len(queries)} queries are measured already")
-    with Progress(len(left)) as progress:
+    with progress(len(left)) as done:
         for query in left:
             entry = bench.measure(query, queries.index(query))
             if query.name in rows:
                 entry["row"]["failed_before"] = rows[query.name]["failures"]
             state.put(query.name, entry)
-            progress.step(progress_line(entry["row"], list(bench.clients)))
+            done(progress_line(entry["row"], list(bench.clients)))
 
 
 def settle_in(bench: Bench, queries: Sequence[Query], number: int) -> None:
@@ -101,10 +101,10 @@ def settle_in(bench: Bench, queries: Sequence[Query], number: int) -> None:
     if not chosen:
         return
     say(f"settling in: {len(chosen)} queries, unmeasured")
-    with Progress(len(chosen)) as progress:
+    with progress(len(chosen)) as done:
         for turn, query in enumerate(chosen):
             bench.run_in_turn(query, turn, 1, details=False)
-            progress.step(query.name)
+            done(query.name)
 
 
 def measure_again(
@@ -120,12 +120,12 @@ def measure_again(
     if not bad:
         return
     say(f"measuring {len(bad)} queries with a ratio above {above} again")
-    with Progress(len(bad)) as progress:
+    with progress(len(bad)) as done:
         for turn, query in enumerate(bad):
             entry = state.entries[query.name]
             row = bench.remeasure(query, entry["row"], turn, runs)
             state.put(query.name, {**entry, "row": row})
-            progress.step(progress_line(row, list(bench.clients)))
+            done(progress_line(row, list(bench.clients)))
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     name = data_name(options.suite, options.sf, options.layout)
     out = (options.out or RESULTS / f"{name}.json").resolve()
     config = configuration(options, profiles, read_marker(folder))
-    about = record(out.stem, options.about, config, [], {})
+    about = {"benchmark": out.stem, **options.about, "config": config}
     # The jar says what is measured, not the commit: a commit of documentation changes nothing.
     compared = (config, about["spark"], about["duckdb"], about["machine"])
     head = {"key": configuration_key({"compared": compared}), "record": about}

@@ -45,8 +45,17 @@ def connect(
     return connection
 
 
+def attach(connection: duckdb.DuckDBPyConnection, name: str, path: Path) -> None:
+    """Make a view of a Parquet file, or of a folder of them."""
+    files = f"{path}/*.parquet" if path.is_dir() else str(path)
+    connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{files}')")
+
+
 def attach_tables(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     for path in sorted(folder.glob("*.parquet")):
-        name = path.name.removesuffix(".parquet")
-        files = f"{path}/*.parquet" if path.is_dir() else str(path)
-        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{files}')")
+        attach(connection, path.stem, path)
+
+
+def count(connection: duckdb.DuckDBPyConnection, relation: str) -> int:
+    found = connection.execute(f"SELECT count(*) FROM {relation}").fetchone()
+    return int(found[0]) if found else 0

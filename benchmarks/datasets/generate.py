@@ -21,9 +21,9 @@ from typing import Any
 import duckdb
 
 from benchmarks.datasets.duck import SUITES, connect
-from benchmarks.datasets.layouts import LAYOUTS, rewrite_table, size_of, write_slices
+from benchmarks.datasets.layouts import LAYOUTS, rewrite_table, write_table
 from benchmarks.datasets.own import OWN, digest, tables_sql
-from benchmarks.paths import DATA, GENERATED, data_folder, scale_text
+from benchmarks.paths import DATA, GENERATED, data_name, scale_text
 from benchmarks.progress import end_cleanly, heartbeat, say
 
 # Counted up when the same layout is written in another way.
@@ -33,29 +33,17 @@ MARKER = "_complete.json"
 
 def generate(connection: duckdb.DuckDBPyConnection, suite: str, scale: float) -> None:
     """Call the suite's generator into the connection's database."""
+    factor = f"sf = {scale_text(scale)}"
+    steps = math.ceil(scale)
     if suite in OWN:
         connection.execute(tables_sql(suite, scale))
-        return
-    if suite == "tpcds":
-        connection.execute(f"CALL dsdgen(sf = {scale_text(scale)})")
-        return
-    steps = math.ceil(scale)
-    if steps <= 1:
-        connection.execute(f"CALL dbgen(sf = {scale_text(scale)})")
-        return
-    for step in range(steps):
-        connection.execute(
-            f"CALL dbgen(sf = {scale_text(scale)}, children = {steps}, step = {step})"
-        )
-
-
-def write_table(connection: duckdb.DuckDBPyConnection, table: str, target: Path) -> dict[str, int]:
-    """Copy one table to ``<target>/part-*.parquet``."""
-    counted = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
-    rows = int(counted[0]) if counted else 0
-    target.mkdir(parents=True)
-    write_slices(connection, table, rows, target)
-    return size_of(rows, target)
+    elif suite == "tpcds":
+        connection.execute(f"CALL dsdgen({factor})")
+    elif steps <= 1:
+        connection.execute(f"CALL dbgen({factor})")
+    else:
+        for step in range(steps):
+            connection.execute(f"CALL dbgen({factor}, children = {steps}, step = {step})")
 
 
 def make(
@@ -67,7 +55,7 @@ def make(
     layout: str = GENERATED,
 ) -> Path:
     """Make a data set, or find the one that is there; other layouts are copies of the generated."""
-    folder = data_folder(suite, scale, root, layout)
+    folder = root / data_name(suite, scale, layout)
     expected = expected_marker(suite, scale, layout)
     source = None if layout == GENERATED else make(suite, scale, root, memory)
     if not force and is_made(folder, expected):
@@ -77,23 +65,16 @@ def make(
         fcntl.flock(lock, fcntl.LOCK_EX)
         # Another process may have made it meanwhile; one that was killed has left its beginning.
         if force or not is_made(folder, expected):
-            _make(suite, scale, folder, expected, memory, source)
+            _make(folder, expected, memory, source)
     return folder
 
 
 def is_made(folder: Path, expected: dict[str, Any]) -> bool:
-    found = read_marker(folder)
-    return all(found.get(key) == value for key, value in expected.items())
+    return expected.items() <= read_marker(folder).items()
 
 
-def _make(
-    suite: str,
-    scale: float,
-    folder: Path,
-    expected: dict[str, Any],
-    memory: str,
-    source: Path | None,
-) -> None:
+def _make(folder: Path, expected: dict[str, Any], memory: str, source: Path | None) -> None:
+    suite = expected["suite"]
     temp = folder.with_name(f".making-{folder.name}")
     shutil.rmtree(temp, ignore_errors=True)
     temp.mkdir()
@@ -106,7 +87,7 @@ def _make(
         connection = connect(extension, str(work / "data.duckdb"), memory, temp=work / "spill")
         if source is None:
             with heartbeat("generating", work):
-                generate(connection, suite, scale)
+                generate(connection, suite, expected["scale"])
             say(f"{folder.name}: generated in {time.monotonic() - start:.0f} s, writing Parquet")
             found = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
             names = sorted(name for (name,) in found)
@@ -117,7 +98,7 @@ def _make(
         for number, table in enumerate(names, 1):
             target = temp / f"{table}.parquet"
             if source is None:
-                facts = write_table(connection, table, target)
+                facts = write_table(connection, table, target, layout)
             else:
                 facts = rewrite_table(connection, source / target.name, target, layout)
             tables[table] = facts
@@ -135,7 +116,7 @@ def _make(
     say(f"{folder.name}: complete after {time.monotonic() - start:.0f} s")
 
 
-def expected_marker(suite: str, scale: float, layout: str = GENERATED) -> dict[str, Any]:
+def expected_marker(suite: str, scale: float, layout: str) -> dict[str, Any]:
     """State what a finished data set's marker must say to be used again."""
     version = {"duckdb": duckdb.__version__, "writer": WRITER}
     marker = {"suite": suite, "scale": scale, "layout": layout, **version}
@@ -156,7 +137,6 @@ def table_folders(folder: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    """Command line: make a data set and print its folder."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", choices=(*SUITES, *OWN), default="tpcds")
     parser.add_argument("--sf", type=float, default=1.0, help="scale factor")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import duckdb
 
+from benchmarks.datasets.duck import count
 from benchmarks.paths import GENERATED
 
 ROW_GROUP_ROWS = 1 << 20
 FILE_ROWS = 1 << 22
-MANY = 200
 ALL = 1 << 40
 
 # The day that facts are about; tables without such a column keep their order.
@@ -42,7 +42,7 @@ LAYOUTS = {
     "by-day": Layout("day"),
     "unordered": Layout("random"),
     "one-file": Layout(file_rows=ALL),
-    "many-files": Layout(files=MANY),
+    "many-files": Layout(files=200),
     "one-group": Layout(file_rows=ALL, group_rows=ALL),
     "small-groups": Layout(group_rows=1 << 15),
     "by-folder": Layout("day", partitioned=True),
@@ -55,53 +55,45 @@ def rewrite_table(
     """Copy the Parquet files of one table into another layout."""
     read = f"read_parquet('{source}/*.parquet')"
     columns = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {read}").fetchall()]
-    rows = parquet_rows(connection, source)
-    target.mkdir(parents=True)
     day = next(filter(_DAY.fullmatch, columns), None)
     order = {"day": day, "random": "hash(t)"}.get(layout.order)
     sorted_by = f" ORDER BY {order}" if order else ""
-    options = f"FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {layout.group_rows}"
     if layout.partitioned and day:
+        target.mkdir(parents=True)
         connection.execute(
-            f"COPY (SELECT * FROM {read} t{sorted_by}) TO '{target}' "
-            f"({options}, PARTITION_BY ({day}), OVERWRITE_OR_IGNORE)"
+            f"COPY (SELECT * FROM {read} t{sorted_by}) TO '{target}' (FORMAT parquet, "
+            f"COMPRESSION snappy, ROW_GROUP_SIZE {layout.group_rows}, PARTITION_BY ({day}), "
+            f"OVERWRITE_OR_IGNORE)"
         )
-    else:
-        per_file = layout.file_rows
-        if layout.files and rows > FILE_ROWS / 4:
-            per_file = math.ceil(rows / layout.files)
-        connection.execute(f"CREATE OR REPLACE TABLE t AS SELECT * FROM {read} t{sorted_by}")
-        write_slices(connection, "t", rows, target, per_file, layout.group_rows)
-        connection.execute("DROP TABLE t")
-    return size_of(rows, target)
+        return size_of(count(connection, read), target)
+    connection.execute(f"CREATE OR REPLACE TABLE t AS SELECT * FROM {read} t{sorted_by}")
+    written = write_table(connection, "t", target, layout)
+    connection.execute("DROP TABLE t")
+    return written
 
 
-def write_slices(
-    connection: duckdb.DuckDBPyConnection,
-    table: str,
-    rows: int,
-    target: Path,
-    file_rows: int = FILE_ROWS,
-    group_rows: int = ROW_GROUP_ROWS,
-) -> None:
-    """Write a table of DuckDB's in the order that it has, some rows a file."""
-    for number, (first, end) in enumerate(slices(rows, file_rows)):
+def write_table(
+    connection: duckdb.DuckDBPyConnection, table: str, target: Path, layout: Layout
+) -> dict[str, int]:
+    """Write a table of DuckDB's, in the order that it has, to ``<target>/part-*.parquet``."""
+    rows = count(connection, table)
+    per_file = layout.file_rows
+    if layout.files and rows > FILE_ROWS / 4:
+        per_file = math.ceil(rows / layout.files)
+    group_rows = min(layout.group_rows, rows + 1)
+    target.mkdir(parents=True)
+    for number, (first, end) in enumerate(slices(rows, per_file)):
         connection.execute(
             f"COPY (SELECT * FROM {table} WHERE rowid >= {first} AND rowid < {end}) "
             f"TO '{target}/part-{number:05d}.parquet' "
-            f"(FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {min(group_rows, rows + 1)})"
+            f"(FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {group_rows})"
         )
+    return size_of(rows, target)
 
 
 def slices(rows: int, per_file: int = FILE_ROWS) -> list[tuple[int, int]]:
     """Cut a table into files by row number."""
     return [(at, min(at + per_file, rows)) for at in range(0, max(rows, 1), per_file)]
-
-
-def parquet_rows(connection: duckdb.DuckDBPyConnection, source: Path) -> int:
-    read = f"SELECT sum(num_rows) FROM parquet_file_metadata('{source}/*.parquet')"
-    found = connection.execute(read).fetchone()
-    return int(found[0]) if found and found[0] else 0
 
 
 def size_of(rows: int, target: Path) -> dict[str, int]:

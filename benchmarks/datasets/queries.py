@@ -2,7 +2,7 @@
 Queries of TPC-DS and TPC-H, put into Spark's SQL at run time, and those of our own data sets.
 
 The rewrites are general: they work on tokens and know no single query. What else differs between
-the two systems is set on DuckDB's side (`DUCKDB_SETTINGS`), so that both answer the same question.
+the two systems is set on DuckDB's side (`DUCKDB_SETTING`), so that both answer the same question.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from benchmarks.datasets.duck import connect
 from benchmarks.datasets.own import OWN, query_texts
 
-DUCKDB_SETTINGS = ("SET default_null_order = 'nulls_first_on_asc_last_on_desc'",)
+DUCKDB_SETTING = "SET default_null_order = 'nulls_first_on_asc_last_on_desc'"
 """Nulls sort as in Spark: first in ascending, last in descending order."""
 
 _TOKEN = re.compile(
@@ -82,21 +82,15 @@ def without_limit(sql: str) -> str | None:
 
 
 def load_queries(suite: str) -> dict[str, Query]:
-    if suite in OWN:
-        return {
-            name: Query(name, text, to_spark(text)) for name, text in query_texts(suite).items()
-        }
-    connection = connect(suite)
-    rows = connection.sql(
-        f"SELECT query_nr, query FROM {suite}_queries() ORDER BY query_nr"
-    ).fetchall()
-    connection.close()
-    queries = {}
-    for number, text in rows:
-        name = f"q{number:02d}"
-        duckdb_text = text.strip().removesuffix(";").strip()
-        queries[name] = Query(name, duckdb_text, to_spark(duckdb_text))
-    return queries
+    texts = query_texts(suite) if suite in OWN else _texts_of_duckdb(suite)
+    return {name: Query(name, text, to_spark(text)) for name, text in texts.items()}
+
+
+def _texts_of_duckdb(suite: str) -> dict[str, str]:
+    sql = f"SELECT query_nr, query FROM {suite}_queries() ORDER BY query_nr"
+    with connect(suite) as connection:
+        found = connection.execute(sql).fetchall()
+    return {f"q{number:02d}": text.strip().removesuffix(";").strip() for number, text in found}
 
 
 def choose(queries: dict[str, Query], wanted: str) -> list[Query]:

@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from benchmarks import commands
 from benchmarks.datasets.duck import SUITES
@@ -25,7 +24,7 @@ from benchmarks.datasets.queries import Query, choose, load_queries
 from benchmarks.estimates.qerror import estimates_table, summarise
 from benchmarks.paths import RESULTS, public_text, scale_text
 from benchmarks.progress import say
-from benchmarks.reporting.figures import q_error
+from benchmarks.reporting.figures import Row, q_error
 from benchmarks.sessions.client import Client
 from benchmarks.sessions.local import submit
 from benchmarks.sessions.profiles import COMMON, make_profile
@@ -37,8 +36,6 @@ COUNTING = {
     "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "128MB",
 }
 ESTIMATORS = ("stock", "stock_analyzed", "selinger", "selinger_analyzed")
-
-Row = dict[str, Any]
 
 
 def statistics_folder(folder: Path, tables: Mapping[str, str], collect: bool) -> Path | None:
@@ -80,14 +77,13 @@ def measure(suite: str, queries: Sequence[Query], options: argparse.Namespace) -
 
 def write_plans(path: Path, rows: Sequence[Row]) -> None:
     """Write the plans that Selinger misjudges, the worst first."""
-    counted = [row for row in rows if "rows" in row]
-    error = {id(row): q_error(row.get("selinger"), row["rows"]) for row in counted}
+    found = [(q_error(row.get("selinger"), row["rows"]), row) for row in rows if "rows" in row]
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
-        for row in sorted(counted, key=lambda row: -error[id(row)]):
+        for error, row in sorted(found, key=lambda pair: -pair[0]):
             numbers = {key: row[key] for key in ("rows", *ESTIMATORS) if key in row}
             file.write(f"== {row['suite']} {row['name']} {row['kind']} joins={row['joins']} ")
-            file.write(f"off by {error[id(row)]:.1f}: {numbers}\n{public_text(row['plan'])}\n")
+            file.write(f"off by {error:.1f}: {numbers}\n{public_text(row['plan'])}\n")
 
 
 def summary_of(options: argparse.Namespace, rows: Sequence[Row]) -> Row:

@@ -2,12 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-from benchmarks.reporting.figures import percentile, q_error
+from benchmarks.reporting.figures import Row, percentile, q_error
 from benchmarks.reporting.table import render
-
-Row = dict[str, Any]
 
 JOINS = ("0", "1", "2", "3", "4+")
 OFF = 10.0
@@ -24,37 +21,31 @@ def figures(errors: Sequence[float]) -> Row:
 
     return {
         "count": len(errors),
-        **{
-            name: finite(percentile(errors, share))
-            for name, share in (("median", 0.5), ("p90", 0.9), ("p95", 0.95))
-        },
+        "median": finite(percentile(errors, 0.5)),
+        "p90": finite(percentile(errors, 0.9)),
+        "p95": finite(percentile(errors, 0.95)),
         "share_off_10x": finite(share_off(errors)),
     }
-
-
-def joins_class(joins: int) -> str:
-    """Name the row of the table that a sub-plan belongs to."""
-    return str(joins) if joins < 4 else "4+"
 
 
 def by_joins(rows: Sequence[Row], estimator: str) -> dict[str, Row]:
     """Sum up one estimator's errors by number of joins, and all of them."""
     errors: dict[str, list[float]] = {name: [] for name in (*JOINS, "all")}
     for row in rows:
-        error = q_error(row.get(estimator), row["rows"])
-        errors[joins_class(row["joins"])].append(error)
-        errors["all"].append(error)
+        joins = str(row["joins"]) if row["joins"] < 4 else "4+"
+        for name in (joins, "all"):
+            errors[name].append(q_error(row.get(estimator), row["rows"]))
     return {name: figures(values) for name, values in errors.items()}
 
 
 def summarise(rows: Sequence[Row], estimators: Sequence[str]) -> Row:
     counted = [row for row in rows if row.get("rows") is not None]
     summary: Row = {"sub_plans": len(counted), "not_counted": len(rows) - len(counted)}
-    for estimator in estimators:
+    tables = {name: by_joins(counted, name) for name in estimators}
+    for estimator, table in tables.items():
         suffix = f"_{estimator}".removeprefix("_selinger")
-        errors = [q_error(row.get(estimator), row["rows"]) for row in counted]
-        deep = [error for error, row in zip(errors, counted, strict=True) if row["joins"] >= 3]
-        summary[f"median_q_error{suffix}"] = figures(errors)["median"]
+        deep = [q_error(row.get(estimator), row["rows"]) for row in counted if row["joins"] >= 3]
+        summary[f"median_q_error{suffix}"] = table["all"]["median"]
         summary[f"share_off_10x_3_joins{suffix}"] = share_off(deep)
     for limit in ("high", "bound"):
         summary[f"above_{limit}"] = sum(
@@ -63,8 +54,7 @@ def summarise(rows: Sequence[Row], estimators: Sequence[str]) -> Row:
             for row in counted
             if f"selinger_{limit}" in row
         )
-    summary["tables"] = {name: by_joins(counted, name) for name in estimators}
-    return summary
+    return {**summary, "tables": tables}
 
 
 def estimates_table(summary: Row) -> str:

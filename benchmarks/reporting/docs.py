@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.paths import PUBLISHED, ROOT
 from benchmarks.reporting.published import load
-from benchmarks.reporting.table import headlines, middle, number, row_cells, row_header
+from benchmarks.reporting.table import headlines, number, row_cells, row_header, seconds
 
 Figures = dict[str, Any]
 
@@ -24,17 +24,18 @@ SHOWN = 8
 QUERIES = ("tpcds-sf10", "tpcds-sf1", "tpch-sf10", "tpch-sf1")
 PLANNING = ("planning", "plancost-tpcds-sf10", "footers-tpcds-sf10", "analyze-tpcds-sf10")
 ESTIMATES = ("estimates-tpcds-sf1", "estimates-tpch-sf1")
-COMMANDS = {
-    "tpcds": "make bench SUITE=tpcds SF={scale} PUBLISH=1",
-    "tpch": "make bench SUITE=tpch SF={scale} PUBLISH=1",
-    "aggregates": "make bench-aggregates PUBLISH=1",
-    "estimates": "make bench-estimates SUITE={suite} SF={scale} ANALYZED=1 PUBLISH=1",
-    "planning": "make bench-planning PUBLISH=1",
-    "plancost": "make bench-plancost SF={scale} PUBLISH=1",
-    "footers": "make bench-footers SF={scale} PUBLISH=1",
-    "analyze": "make bench-analyze SF={scale} PUBLISH=1",
-    "operators": "make bench-operators PUBLISH=1",
+KINDS = {
+    "tpcds": ("", "bench SUITE={suite} SF={scale}"),
+    "tpch": ("", "bench SUITE={suite} SF={scale}"),
+    "aggregates": ("", "bench-aggregates"),
+    "estimates": ("Estimates", "bench-estimates SUITE={suite} SF={scale} ANALYZED=1"),
+    "planning": ("Search for a join order", "bench-planning"),
+    "plancost": ("Planning time added to a query", "bench-plancost SF={scale}"),
+    "footers": ("First look at the files", "bench-footers SF={scale}"),
+    "analyze": ("selinger.analyze against ANALYZE", "bench-analyze SF={scale}"),
+    "operators": ("Join operators", "bench-operators"),
 }
+"""What a benchmark is called beside the name of its suite, and the target that measures it."""
 
 LABELS = {
     "planning": {
@@ -75,9 +76,7 @@ def write_docs() -> Path:
 def page(folder: Path = PUBLISHED) -> str:
     """Fill the text with what is published in a folder."""
 
-    def sections(
-        names: Sequence[str], write: Callable[[Figures], str], heading: str = "###"
-    ) -> str:
+    def sections(names: Sequence[str], write: Callable[[Figures], str]) -> str:
         kinds = {name.partition("-")[0] for name in names}
         known = {path.stem for kind in kinds for path in folder.glob(f"{kind}-*.json")}
         extra = sorted(known - set(names))
@@ -102,21 +101,15 @@ def title(name: str) -> str:
     words = name.split("-")
     scale = f", scale factor {words[-1].removeprefix('sf')}" if words[-1].startswith("sf") else ""
     suite = next((SUITES[word] for word in words if word in SUITES), "")
-    kind = {
-        "estimates": "Estimates",
-        "planning": "Search for a join order",
-        "plancost": "Planning time added to a query",
-        "footers": "First look at the files",
-        "analyze": "selinger.analyze against ANALYZE",
-        "operators": "Join operators",
-    }.get(words[0], "")
+    kind, _ = KINDS.get(words[0], ("", ""))
     return (", ".join(part for part in (kind, suite) if part) or name) + scale
 
 
 def command_of(name: str) -> str:
     words = name.split("-")
     suite = next((word for word in words if word in SUITES), "tpcds")
-    return COMMANDS[words[0]].format(suite=suite, scale=words[-1].removeprefix("sf"))
+    target = KINDS[words[0]][1].format(suite=suite, scale=words[-1].removeprefix("sf"))
+    return f"make {target} PUBLISH=1"
 
 
 def _section(name: str, folder: Path, write: Callable[[Figures], str]) -> str:
@@ -174,8 +167,7 @@ def of_queries(figures: Figures) -> str:
 
 def _some(rows: Sequence[Figures]) -> str:
     return ", ".join(
-        f"{row['name']} {row['ratio']:.2f} "
-        f"({number(middle(row['stock_s']))} → {number(middle(row['selinger_s']))} s)"
+        f"{row['name']} {row['ratio']:.2f} ({seconds(row, 'stock')} → {seconds(row, 'selinger')} s)"
         for row in rows
     )
 

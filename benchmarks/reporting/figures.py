@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any
 
 Row = dict[str, Any]
+"""Figures by their name: of one query, of one case, or the summary of all."""
 
 
 def ratio(base: Sequence[float], other: Sequence[float]) -> float | None:

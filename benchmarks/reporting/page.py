@@ -14,10 +14,10 @@ from selinger.explain import decisions_html, parse, physical_plan
 
 from benchmarks.paths import scale_text
 from benchmarks.reporting.chart import TIMES, kind, ratio_chart, times
+from benchmarks.reporting.figures import Row
 from benchmarks.reporting.state import read_state, state_path
-from benchmarks.reporting.table import answer_word, headlines, middle, number
+from benchmarks.reporting.table import answer_word, headlines, number, seconds
 
-Row = dict[str, Any]
 Details = dict[str, str]
 """What explain printed of the plan that ran, by profile."""
 
@@ -33,21 +33,19 @@ FIGURES = (
     ("sort_ms", "sorting, all tasks", "ms"),
     ("spilled_bytes", "spilled", "bytes"),
 )
-SHOWN = frozenset(
-    (
-        "BroadcastHashJoin",
-        "BroadcastNestedLoopJoin",
-        "CartesianProduct",
-        "Exchange",
-        "Expand",
-        "HashAggregate",
-        "ObjectHashAggregate",
-        "ShuffledHashJoin",
-        "Sort",
-        "SortAggregate",
-        "SortMergeJoin",
-        "Window",
-    )
+SHOWN = (
+    "BroadcastHashJoin",
+    "BroadcastNestedLoopJoin",
+    "CartesianProduct",
+    "Exchange",
+    "Expand",
+    "HashAggregate",
+    "ObjectHashAggregate",
+    "ShuffledHashJoin",
+    "Sort",
+    "SortAggregate",
+    "SortMergeJoin",
+    "Window",
 )
 """Operators whose number is worth a word."""
 
@@ -67,8 +65,8 @@ def operator_change(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     """Say which operators a plan has more or fewer of; those that went come first."""
     changed = [
         (after.get(name, 0) - before.get(name, 0), name)
-        for name in before.keys() | after.keys()
-        if name in SHOWN and before.get(name, 0) != after.get(name, 0)
+        for name in SHOWN
+        if before.get(name, 0) != after.get(name, 0)
     ]
     return ", ".join(
         f"{name} {before.get(name, 0)}→{after.get(name, 0)}" for _, name in sorted(changed)
@@ -93,8 +91,8 @@ def query_section(row: Row, details: Details, base: str, candidate: str) -> str:
     name = escape(row["name"])
     ratio = row.get("ratio")
     said = f'<span class="{kind(ratio)}-text">{times(ratio)}</span>' if ratio else ""
-    seconds = [number(middle(row.get(f"{side}_s"))) for side in (base, candidate)]
-    took = f"{seconds[0]} → {seconds[1]} s, DuckDB {number(row.get('duckdb_s'))} s"
+    took = f"{seconds(row, base)} → {seconds(row, candidate)} s, "
+    took += f"DuckDB {number(row.get('duckdb_s'))} s"
     word = answer_word(row)
     bad = "" if word in ("equal", "ties") else ' class="bad"'
     change = escape(change_of(row, details, base, candidate))
@@ -135,22 +133,15 @@ def _decisions(decisions: Sequence[Decision]) -> str:
     """Write the decisions: those that changed the plan in sight, all others folded."""
     if not decisions:
         return ""
-    by_fold: dict[str, list[Decision]] = {"same": [], "informed": [], "": []}
-    for decision in decisions:
-        by_fold.get(decision.outcome, by_fold[""]).append(decision)
-    changed = by_fold.pop("")
-    parts = ["<h3>Decisions</h3>"]
-    parts.append(
-        decisions_html(tuple(changed)) if changed else '<p class="quiet">Nothing changed.</p>'
-    )
-    labels = {"same": "left as stock has them", "informed": "statistics read"}
-    parts += [
-        f'<details><summary class="quiet">{len(rest)} {labels[outcome]}</summary>'
-        f"{decisions_html(tuple(rest))}</details>"
-        for outcome, rest in by_fold.items()
-        if rest
-    ]
-    return "".join(parts)
+    folded = {"same": "left as stock has them", "informed": "statistics read"}
+    seen = tuple(one for one in decisions if one.outcome not in folded)
+    text = decisions_html(seen) if seen else '<p class="quiet">Nothing changed.</p>'
+    for outcome, label in folded.items():
+        rest = tuple(one for one in decisions if one.outcome == outcome)
+        if rest:
+            text += f'<details><summary class="quiet">{len(rest)} {label}</summary>'
+            text += f"{decisions_html(rest)}</details>"
+    return f"<h3>Decisions</h3>{text}"
 
 
 def _plans(details: Details, base: str, candidate: str) -> str:
@@ -213,12 +204,15 @@ def page(results: dict[str, Any], details: Mapping[str, Details]) -> str:
     )
 
 
+def read_details(out: Path) -> dict[str, Details]:
+    """Read what the state file beside a results file has of each query's plans."""
+    entries = read_state(state_path(out)).entries
+    return {name: entry["details"] for name, entry in entries.items()}
+
+
 def write_report(out: Path) -> Path:
     """Write the page about a results file and its state file, beside them."""
     results = json.loads(out.read_text(encoding="utf-8"))
-    entries = read_state(state_path(out)).entries
     path = out.with_suffix(".html")
-    path.write_text(
-        page(results, {name: entry["details"] for name, entry in entries.items()}), encoding="utf-8"
-    )
+    path.write_text(page(results, read_details(out)), encoding="utf-8")
     return path

@@ -16,11 +16,9 @@ from statistics import median
 from typing import Any
 
 from benchmarks.paths import PUBLISHED, RESULTS, public_text
-from benchmarks.reporting.figures import geometric_mean, percentile, q_error
+from benchmarks.reporting.figures import Row, geometric_mean, percentile, q_error
 from benchmarks.reporting.results import of_run
 from benchmarks.reporting.state import read_state, state_path
-
-Row = dict[str, Any]
 
 FEW_RUNS = 3
 DIGITS = 5
@@ -43,18 +41,17 @@ class Figures:
 
 def find_results(name: str) -> dict[str, Any]:
     """Read kept results by name, such as ``tpcds-sf10``; of `benchmarks.run`, all that is kept."""
-    path = RESULTS / f"{name}.json"
-    state = read_state(state_path(path))
+    state = read_state(state_path(RESULTS / f"{name}.json"))
     if state.entries and "record" in state.head:
         return of_run(state)
-    if not path.is_file():
+    found = load(name, RESULTS)
+    if found is None:
         raise NotPublishable(f"there are no results of {name} in benchmarks/results")
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found
 
 
 def load(name: str, folder: Path = PUBLISHED) -> dict[str, Any] | None:
-    """Read published figures; None if there are none."""
+    """Read figures that are kept in a folder; None if there are none."""
     path = folder / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 

@@ -34,44 +34,15 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-def machine() -> dict[str, Any]:
-    """Describe the machine as far as figures depend on it: cores and memory."""
-    size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return {"cores": os.cpu_count() or 1, "memory_gib": round(size / 2**30, 1)}
-
-
 def setting() -> dict[str, Any]:
     """Say when, of which commit, with which versions and on what machine something is measured."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "date": datetime.now(timezone.utc).date().isoformat(),
         "commit": commit(),
         "spark": version("pyspark"),
         "duckdb": version("duckdb"),
-        "machine": machine(),
-    }
-
-
-def record(
-    benchmark: str,
-    about: Mapping[str, Any],
-    config: Mapping[str, Any],
-    rows: Sequence[Any],
-    summary: Mapping[str, Any],
-    partial: str = "",
-) -> dict[str, Any]:
-    """
-    Put the results of a benchmark together.
-
-    `about` is the command and its `setting`. `partial` says what is missing from a full run, such
-    as ``3 of 99 queries``; such results are not for publishing.
-    """
-    return {
-        "benchmark": benchmark,
-        **about,
-        "config": dict(config),
-        "partial": partial,
-        "rows": list(rows),
-        "summary": dict(summary),
+        "machine": {"cores": os.cpu_count() or 1, "memory_gib": round(memory / 2**30, 1)},
     }
 
 
@@ -87,10 +58,11 @@ def of_run(state: State, wanted: Sequence[str] | None = None) -> dict[str, Any]:
     """Put the results of `benchmarks.run` together from its state file: all, or those wanted."""
     names = sorted(state.entries) if wanted is None else wanted
     rows = [state.entries[name]["row"] for name in names]
-    results: dict[str, Any] = dict(state.head["record"])
-    config = results["config"]
+    config = state.head["record"]["config"]
     missing = len(rows) < config["suite_queries"]
-    results["partial"] = f"{len(rows)} of {config['suite_queries']} queries" if missing else ""
-    results["rows"] = rows
-    results["summary"] = summarise(rows, list(config["profiles"]))
-    return results
+    return {
+        **state.head["record"],
+        "partial": f"{len(rows)} of {config['suite_queries']} queries" if missing else "",
+        "rows": rows,
+        "summary": summarise(rows, list(config["profiles"])),
+    }

@@ -3,11 +3,10 @@
 import sys
 from collections.abc import Collection, Sequence
 from statistics import median
-from typing import Any
 
 from selinger._render import quantity, text_table
 
-Row = dict[str, Any]
+from benchmarks.reporting.figures import Row
 
 
 def render(
@@ -23,9 +22,10 @@ def number(value: float | None, digits: int = 2) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def middle(times: Sequence[float] | None) -> float | None:
-    """Take the median, if there is anything."""
-    return median(times) if times else None
+def seconds(row: Row, side: str) -> str:
+    """Write the median of a side's times, or a dash where there is none."""
+    times = row.get(f"{side}_s")
+    return number(median(times) if times else None)
 
 
 def answer_word(row: Row) -> str:
@@ -37,9 +37,7 @@ def answer_word(row: Row) -> str:
 
 
 def row_cells(row: Row, profiles: Sequence[str]) -> list[str]:
-    cells = [row["name"]]
-    cells += [number(middle(row.get(f"{name}_s"))) for name in profiles]
-    cells.append(number(row.get("duckdb_s")))
+    cells = [row["name"], *(seconds(row, name) for name in profiles), number(row.get("duckdb_s"))]
     if len(profiles) > 1:
         low, high = row.get("ratio_spread") or (None, None)
         spread = "-" if low == high else f"{number(low)}..{number(high)}"
@@ -94,7 +92,7 @@ def results_table(rows: Sequence[Row], summary: Row, profiles: Sequence[str]) ->
 
 
 def progress_line(row: Row, profiles: Sequence[str]) -> str:
-    parts = [f"{name} {number(middle(row.get(f'{name}_s')))} s" for name in profiles]
+    parts = [f"{name} {seconds(row, name)} s" for name in profiles]
     parts.append(f"duckdb {number(row.get('duckdb_s'))} s")
     if row.get("ratio"):
         parts.append(f"ratio {number(row['ratio'])}")

@@ -9,8 +9,8 @@ to that place, since the decimal 1.025 rounds up and its binary neighbour down.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 import duckdb
 from selinger._answers import differences
 
-from benchmarks.datasets.duck import connect
+from benchmarks.datasets.duck import attach, connect, count
 
 Row = tuple[Any, ...]
 
@@ -33,12 +33,10 @@ INEXACT = ("FLOAT", "DOUBLE")
 
 @dataclass(frozen=True)
 class Difference:
-    """What distinguishes two results."""
-
     left_rows: int
     right_rows: int
-    only_left: tuple[Row, ...] = ()
-    only_right: tuple[Row, ...] = ()
+    only_left: Sequence[Sequence[Any]] = ()
+    only_right: Sequence[Sequence[Any]] = ()
 
     @property
     def equal(self) -> bool:
@@ -56,8 +54,8 @@ class Difference:
 def compare_rows(left: Sequence[Row], right: Sequence[Row], relative: float) -> Difference:
     ours, theirs = _without_common(left, right)
     if len({len(row) for row in chain(ours, theirs)}) > 1:
-        return Difference(len(left), len(right), tuple(ours[:SAMPLE]), tuple(theirs[:SAMPLE]))
-    margins = _margins(ours, theirs, relative)
+        return Difference(len(left), len(right), ours[:SAMPLE], theirs[:SAMPLE])
+    margins = [_margin(column, relative) for column in zip(*ours, *theirs, strict=True)]
     only_left, only_right = differences(
         [_alike(row, margins) for row in ours],
         [_alike(row, margins) for row in theirs],
@@ -65,9 +63,7 @@ def compare_rows(left: Sequence[Row], right: Sequence[Row], relative: float) -> 
         margins=[relative if margin is None else margin for margin in margins],
         at_most=SAMPLE,
     )
-    return Difference(
-        len(left), len(right), tuple(map(tuple, only_left)), tuple(map(tuple, only_right))
-    )
+    return Difference(len(left), len(right), only_left, only_right)
 
 
 def same_keys(
@@ -88,18 +84,12 @@ def _without_common(left: Sequence[Row], right: Sequence[Row]) -> tuple[list[Row
     return list((ours - theirs).elements()), list((theirs - ours).elements())
 
 
-def _margins(left: list[Row], right: list[Row], relative: float) -> list[float | None]:
-    """Give the absolute tolerance of each column; None for a column without floats."""
-    columns = zip(*left, *right, strict=True)
-    return [_margin(column, relative) for column in columns]
-
-
-def _margin(column: Iterable[Any], relative: float) -> float | None:
-    values = list(column)
-    floats = [value for value in values if isinstance(value, float)]
+def _margin(column: Sequence[Any], relative: float) -> float | None:
+    """Give the absolute tolerance of a column; None for a column without floats."""
+    floats = [value for value in column if isinstance(value, float)]
     exponents = [
         exponent
-        for value in values
+        for value in column
         if isinstance(value, Decimal) and isinstance(exponent := value.as_tuple().exponent, int)
     ]
     if not floats:
@@ -125,26 +115,17 @@ def _alike(row: Row, margins: Sequence[float | None]) -> Row:
 
 def compare_files(left: Path, right: Path, relative: float) -> Difference:
     """Compare two results that are Parquet files with columns ``c0``, ``c1``, …, part by part."""
-    connection = connect()
-    try:
-        for name, path in (("l", left), ("r", right)):
-            files = f"{path}/*.parquet" if path.is_dir() else str(path)
-            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{files}')")
-        counts = [_count(connection, name) for name in ("l", "r")]
-        if counts[0] != counts[1]:
-            return Difference(counts[0], counts[1])
-        for ours, theirs in _parts(connection, max(counts)):
+    with connect() as connection:
+        attach(connection, "l", left)
+        attach(connection, "r", right)
+        whole = Difference(count(connection, "l"), count(connection, "r"))
+        if not whole.equal:
+            return whole
+        for ours, theirs in _parts(connection, whole.left_rows):
             found = compare_rows(ours, theirs, relative)
             if not found.equal:
-                return Difference(counts[0], counts[1], found.only_left, found.only_right)
-        return Difference(counts[0], counts[1])
-    finally:
-        connection.close()
-
-
-def _count(connection: duckdb.DuckDBPyConnection, view: str) -> int:
-    found = connection.execute(f"SELECT count(*) FROM {view}").fetchone()
-    return int(found[0]) if found else 0
+                return replace(whole, only_left=found.only_left, only_right=found.only_right)
+        return whole
 
 
 def _types(connection: duckdb.DuckDBPyConnection, view: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.paths import ROOT
 
@@ -26,6 +27,7 @@ UNKNOWN = frozenset(("networkByteNs", "evaluateNs"))
 
 SWEEPS = 20_000
 
+Array = NDArray[np.float64]
 Terms = Counter[str]
 """How often each constant is paid for: in nanoseconds' worth, so `Seconds` count a million."""
 
@@ -163,10 +165,7 @@ def fit(cases: Sequence[Measured], fixed: Mapping[str, float]) -> dict[str, floa
     return dict(zip(names, map(float, found), strict=True))
 
 
-def nonnegative_least_squares(
-    matrix: np.ndarray[tuple[int, int], np.dtype[np.float64]],
-    target: np.ndarray[tuple[int], np.dtype[np.float64]],
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def nonnegative_least_squares(matrix: Array, target: Array) -> Array:
     """Minimise ``|matrix x - target|`` over ``x >= 0``, one coordinate after the other."""
     scale = np.linalg.norm(matrix, axis=0)
     scale[scale == 0] = 1.0
@@ -180,5 +179,5 @@ def nonnegative_least_squares(
                 x[at] = max(0.0, x[at] + (aim[at] - gram[at] @ x) / gram[at, at])
         if np.abs(x - before).max() <= 1e-12 * max(1.0, np.abs(x).max()):
             break
-    found: np.ndarray[tuple[int], np.dtype[np.float64]] = x / scale
+    found: Array = x / scale
     return found

@@ -1,6 +1,6 @@
 """Measuring one query: all profiles in turn, their plans, their answers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ import duckdb
 
 from benchmarks.datasets.queries import Query, without_limit
 from benchmarks.reporting.figures import rate
-from benchmarks.runner.judge import DUCKDB, Answer, judge, read_rows, sum_up_answers
+from benchmarks.runner.judge import DUCKDB, Answer, Writer, judge, read_rows, sum_up_answers
 from benchmarks.runner.yardstick import Yardstick
 from benchmarks.sessions.client import Client
 
@@ -49,7 +49,7 @@ class Bench:
         answers = {
             name: Answer(
                 read_rows(self._rows_file(name)),
-                self._writer(name, query),
+                _writer(query.spark, partial(self._write_spark, name)),
                 tuple(runs.first["order_columns"]),
             )
             for name, runs in found.items()
@@ -58,7 +58,7 @@ class Bench:
         joined = {}
         try:
             row["duckdb_s"], rows = self.yardstick.run(query.duckdb, self.timeout)
-            answers[DUCKDB] = Answer(rows, self._duckdb_writer(query))
+            answers[DUCKDB] = Answer(rows, _writer(query.duckdb, self._write_duckdb))
             joined = {"rows_out_of_joins": self.yardstick.join_rows(query.duckdb, self.timeout)}
         except duckdb.Error as error:
             failures[DUCKDB] = str(error)[:500]
@@ -123,17 +123,9 @@ class Bench:
     def _rows_file(self, name: str) -> Path:
         return self.work / f"{name}.rows"
 
-    def _writer(self, name: str, query: Query) -> partial[bool] | None:
-        whole = without_limit(query.spark)
-        return partial(self._write_spark, name, whole) if whole is not None else None
-
     def _write_spark(self, name: str, sql: str, to: Path) -> bool:
         request = {"cmd": "write", "sql": sql, "to": str(to)}
         return bool(self.clients[name].ask(request, 3 * self.timeout)["ok"])
-
-    def _duckdb_writer(self, query: Query) -> partial[bool] | None:
-        whole = without_limit(query.duckdb)
-        return partial(self._write_duckdb, whole) if whole is not None else None
 
     def _write_duckdb(self, sql: str, to: Path) -> bool:
         try:
@@ -141,3 +133,8 @@ class Bench:
         except duckdb.Error:
             return False
         return True
+
+
+def _writer(sql: str, write: Callable[[str, Path], bool]) -> Writer | None:
+    whole = without_limit(sql)
+    return None if whole is None else partial(write, whole)

@@ -11,15 +11,14 @@ from typing import Any
 import duckdb
 
 from benchmarks.datasets.duck import attach_tables, connect
-from benchmarks.datasets.queries import DUCKDB_SETTINGS
+from benchmarks.datasets.queries import DUCKDB_SETTING
 from benchmarks.runner.compare import Row
 
 
 class Yardstick:
     def __init__(self, folder: Path, threads: int, memory: str, temp: Path) -> None:
         self.connection = connect(memory=memory, threads=threads, temp=temp)
-        for setting in DUCKDB_SETTINGS:
-            self.connection.execute(setting)
+        self.connection.execute(DUCKDB_SETTING)
         attach_tables(self.connection, folder)
 
     def run(self, sql: str, timeout: float, best_of: int = 2) -> tuple[float, list[Row]]:

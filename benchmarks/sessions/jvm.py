@@ -1,11 +1,12 @@
 """
-What the benchmarks read of a finished query beyond PySpark's public interface.
+What the benchmarks read of a session and its queries beyond PySpark's public interface.
 
 Only this module touches `_jdf` and `_jvm`: planning, the finished plan as a tree, its
-metrics, and ANALYZE statistics. Nothing here runs inside the measured time.
+metrics, ANALYZE statistics, and the heap. Nothing here runs inside the measured time.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,13 @@ def force_planning(frame: DataFrame) -> None:
 def collect_garbage(spark: SparkSession) -> None:
     """Ask the session's JVM to collect garbage, so that a query does not pay for the one before."""
     spark._jvm.System.gc()  # type: ignore[union-attr]  # noqa: SLF001
+
+
+def heap_pools(spark: SparkSession) -> list[Any]:
+    """Find the parts of the JVM's heap, each of which knows its peak."""
+    jvm: Any = spark._jvm  # noqa: SLF001
+    factory = jvm.java.lang.management.ManagementFactory
+    return [pool for pool in factory.getMemoryPoolMXBeans() if pool.getType().name() == "HEAP"]
 
 
 def plan_tree(spark: SparkSession, frame: DataFrame) -> dict[str, Any]:
@@ -79,22 +87,17 @@ def wanted_metrics(tree: dict[str, Any]) -> dict[str, set[int]]:
 def metric_sums(spark: SparkSession, tree: dict[str, Any]) -> dict[str, int]:
     """Sum rows out of joins, shuffled bytes, sort time and spilled bytes of a finished plan."""
     context = spark._jvm.org.apache.spark.util.AccumulatorContext  # type: ignore[union-attr]  # noqa: SLF001
-    sums = {}
+    sums = dict.fromkeys(WANTED, 0)
     for figure, accumulators in wanted_metrics(tree).items():
-        total = 0
         for number in accumulators:
             found = context.get(number)
             if found.isDefined():
-                total += max(0, int(found.get().value()))
-        sums[figure] = total
+                sums[figure] += max(0, int(found.get().value()))
     return sums
 
 
 def operator_counts(tree: dict[str, Any]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for node in nodes(tree):
-        name = node["nodeName"].split(" ")[0]
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(node["nodeName"].split(" ")[0] for node in nodes(tree))
     return dict(sorted(counts.items()))
 
 

@@ -5,14 +5,13 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pyspark
 import selinger
 from pyspark.sql import SparkSession
-from selinger.install import jar_path
+from selinger.install import installed_spark, jar_path, spark_line
 
 from benchmarks.paths import ROOT
 from benchmarks.sessions.profiles import COMMON
@@ -21,8 +20,7 @@ from benchmarks.sessions.profiles import COMMON
 def session(memory: str, conf: Mapping[str, str]) -> SparkSession:
     """Start a classic session with Selinger, by default in mode ``advise``."""
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", memory)
-    for key, value in {**COMMON, "spark.selinger.mode": "advise", **conf}.items():
-        builder = builder.config(key, value)
+    builder = builder.config(map={**COMMON, "spark.selinger.mode": "advise", **conf})
     spark = selinger.configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -30,8 +28,7 @@ def session(memory: str, conf: Mapping[str, str]) -> SparkSession:
 
 def test_jar() -> Path:
     """Find the jar with the benchmarks' classes."""
-    line = ".".join(version("pyspark").split(".")[:2])
-    jar = Path("target", f"spark-{line}", "selinger-tests.jar")
+    jar = Path("target", f"spark-{spark_line(installed_spark())}", "selinger-tests.jar")
     if not (ROOT / jar).is_file():
         raise SystemExit(f"the benchmarks' classes are not built: make {jar}")
     return ROOT / jar

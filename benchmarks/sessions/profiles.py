@@ -4,12 +4,10 @@ The sessions that are measured: stock Spark, with ANALYZE, tuned by hand, and Se
 All profiles share master, memory, shuffle partitions and everything else that is not their point.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from selinger.install import spark_conf
@@ -67,14 +65,14 @@ NAMES = (*STOCK, "selinger", "selinger:ordering.without=ikkbz")
 @dataclass(frozen=True)
 class Profile:
     name: str
-    conf: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str]
     analyzed: bool = False
 
     def public_conf(self) -> dict[str, str]:
         """Give the confs as results may show them."""
         return {key: public_text(value) for key, value in sorted(self.conf.items())}
 
-    def with_copied_jar(self, folder: Path) -> Profile:
+    def with_copied_jar(self, folder: Path) -> "Profile":
         """Copy the jar, so that a build in the meantime does not change it."""
         jar = self.conf.get("spark.jars")
         if jar is None:

@@ -13,7 +13,6 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,7 @@ Reply = dict[str, Any]
 class Worker:
     """The session and what can be asked of it."""
 
-    def __init__(self, say: Callable[[Reply], None]) -> None:
-        self.say = say
-        self.session: SparkSession | None = None
+    session: SparkSession | None = None
 
     @property
     def spark(self) -> SparkSession:
@@ -41,9 +38,7 @@ class Worker:
         return self.session
 
     def open(self, request: Request) -> Reply:
-        builder = SparkSession.builder.appName("benchmark")
-        for key, value in request["conf"].items():
-            builder = builder.config(key, value)
+        builder = SparkSession.builder.appName("benchmark").config(map=request["conf"])
         self.session = builder.getOrCreate()
         self.session.sparkContext.setLogLevel("ERROR")
         if request["analyzed"]:
@@ -52,7 +47,7 @@ class Worker:
             for name, path in request["tables"].items():
                 self.session.read.parquet(path).createOrReplaceTempView(name)
         settle(self.session)
-        return {"spark": self.session.version}
+        return {}
 
     def run(self, request: Request) -> Reply:
         """Plan and run one query, and collect all its rows: that is the measured time."""
@@ -63,11 +58,7 @@ class Worker:
         planned = time.perf_counter()
         rows = frame.collect()
         end = time.perf_counter()
-        reply: Reply = {
-            "seconds": end - start,
-            "planning_ms": (planned - start) * 1000,
-            "rows": len(rows),
-        }
+        reply: Reply = {"seconds": end - start, "planning_ms": (planned - start) * 1000}
         if request["rows_to"]:
             with Path(request["rows_to"]).open("wb") as file:
                 pickle.dump([tuple(row) for row in rows], file)
@@ -96,15 +87,15 @@ class Worker:
         frame.toDF(*names).write.parquet(request["to"])
         return {}
 
-    def answer(self, request: Request) -> None:
+    def answer(self, request: Request) -> Reply:
         """Do what a request asks, and reply with the result or with the error."""
         commands = {"open": self.open, "run": self.run, "plan": self.plan, "write": self.write}
         try:
-            reply = commands[request["cmd"]](request)
+            return {"ok": True, **commands[request["cmd"]](request)}
         except Exception as error:  # noqa: BLE001  # the parent records every failure
-            self.say({"ok": False, **describe_error(error)})
-        else:
-            self.say({"ok": True, **reply})
+            condition = getattr(error, "getCondition", lambda: None)()
+            text = public_text(str(error))[:2000]
+            return {"ok": False, "kind": condition or type(error).__name__, "error": text}
 
     def cancel(self) -> None:
         if self.session is not None:
@@ -122,21 +113,11 @@ def settle(spark: SparkSession) -> None:
         spark.sql(sql).collect()
 
 
-def describe_error(error: Exception) -> Reply:
-    condition = getattr(error, "getCondition", lambda: None)()
-    return {"kind": condition or type(error).__name__, "error": public_text(str(error))[:2000]}
-
-
 def main() -> None:
     """Serve requests until standard input ends, which ends the process and its JVM."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever the JVM or a library prints must not mix with the replies
-
-    def say(reply: Reply) -> None:
-        out.write(json.dumps(reply) + "\n")
-        out.flush()
-
-    worker = Worker(say)
+    worker = Worker()
     requests: queue.Queue[Request] = queue.Queue()
 
     def read() -> None:
@@ -150,7 +131,8 @@ def main() -> None:
 
     threading.Thread(target=read, daemon=True).start()
     while True:
-        worker.answer(requests.get())
+        out.write(json.dumps(worker.answer(requests.get())) + "\n")
+        out.flush()
 
 
 if __name__ == "__main__":

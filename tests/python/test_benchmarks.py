@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -142,7 +143,7 @@ def test_a_large_group_of_floats_with_one_wrong_value_differs() -> None:
 
 def test_difference_says_what_is_missing() -> None:
     found = compare_rows([("a",), ("b",)], [("a",), ("c",)], SAME_ENGINE)
-    assert (found.only_left, found.only_right) == ((("b",),), (("c",),))
+    assert (found.only_left, found.only_right) == ([("b",)], [("c",)])
 
 
 def test_sort_keys_are_compared_without_the_other_columns() -> None:
@@ -878,15 +879,11 @@ def test_plancost_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert found["summary"]["added_ms_p95"] == 5.0
 
 
-class NoSession:
-    def stop(self) -> None: ...
-
-
 def test_footers_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (results_in / "item.parquet").mkdir()
     times = iter((8.0, 2.0))
     monkeypatch.setattr(footers, "make", lambda *_: results_in)
-    monkeypatch.setattr("benchmarks.sessions.local.session", lambda *_: NoSession())
+    monkeypatch.setattr("benchmarks.sessions.local.session", lambda *_: nullcontext())
     monkeypatch.setattr(
         footers,
         "scan_numbers",
@@ -904,7 +901,7 @@ def test_footers_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_analyze_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (results_in / "item.parquet").mkdir()
     monkeypatch.setattr(analyze, "make", lambda *_: results_in)
-    monkeypatch.setattr("benchmarks.sessions.local.session", lambda *_: NoSession())
+    monkeypatch.setattr("benchmarks.sessions.local.session", lambda *_: nullcontext())
     monkeypatch.setattr(analyze, "stock", lambda *_: None)
     monkeypatch.setattr(analyze, "ours", lambda *_: 7)
     seconds = iter((1.0, 4.0, 1.0, 2.0))
@@ -947,7 +944,7 @@ def test_operators_command(
     assert found["total_ratio_fitted"] == 0.75
     assert found["constants"]["shuffleNs"]["fitted"] is not None
     assert found["constants"]["networkByteNs"] == {"code": 1.0, "fitted": None}
-    monkeypatch.setattr("benchmarks.sessions.local.session", lambda *_: NoSession())
+    monkeypatch.setattr("benchmarks.sessions.local.session", lambda *_: nullcontext())
     monkeypatch.setattr(operators, "measure", lambda *_: (joins, found))
     assert operators.main([]) == 0
     said = capsys.readouterr().out

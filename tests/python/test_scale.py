@@ -45,39 +45,11 @@ CLUSTER = {
 }
 """A cluster of a thousand cores."""
 
-# Rows of each table at these factors: TPC-DS 3.2.0, table 3-2.
-_ROWS = {
-    "call_center": (6, 30, 54),
-    "catalog_page": (11_718, 20_400, 40_000),
-    "catalog_returns": (144_067, 14_404_374, 1_440_033_112),
-    "catalog_sales": (1_441_548, 143_997_065, 14_399_964_710),
-    "customer": (100_000, 2_000_000, 65_000_000),
-    "customer_address": (50_000, 1_000_000, 32_500_000),
-    "customer_demographics": (1_920_800, 1_920_800, 1_920_800),
-    "date_dim": (73_049, 73_049, 73_049),
-    "household_demographics": (7_200, 7_200, 7_200),
-    "income_band": (20, 20, 20),
-    "inventory": (11_745_000, 399_330_000, 1_311_525_000),
-    "item": (18_000, 204_000, 402_000),
-    "promotion": (300, 1_000, 2_000),
-    "reason": (35, 55, 70),
-    "ship_mode": (20, 20, 20),
-    "store": (12, 402, 1_500),
-    "store_returns": (287_514, 28_795_080, 2_879_970_104),
-    "store_sales": (2_880_404, 287_997_024, 28_799_983_563),
-    "time_dim": (86_400, 86_400, 86_400),
-    "warehouse": (5, 15, 25),
-    "web_page": (60, 2_040, 4_002),
-    "web_returns": (71_763, 7_197_670, 720_020_485),
-    "web_sales": (719_384, 72_001_237, 7_199_963_324),
-    "web_site": (30, 24, 78),
-}
-
 
 def growth(factor: int) -> dict[str, float]:
     """Give how many times the rows of scale factor 1 each table has."""
     place = FACTORS.index(factor)
-    return {table: rows[place] / rows[0] for table, rows in _ROWS.items()}
+    return {table: rows[place] / rows[0] for table, rows in scale.rows().items()}
 
 
 def problems(explanation: Explanation) -> list[str]:

@@ -29,7 +29,7 @@ def test_grouped_function_in_python(spark: SparkSession, mode: str) -> None:
 
 
 def test_functions_in_python_stay_apart_from_others(spark: SparkSession) -> None:
-    """Spark plans them by themselves, so no aggregation gets both, whatever is computed together."""
+    """Spark plans them by themselves, so no aggregation gets both kinds of functions."""
 
     @pandas_udf("long")  # type: ignore[call-overload,untyped-decorator,unused-ignore]
     def largest(values: pd.Series) -> int:

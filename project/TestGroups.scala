@@ -19,6 +19,7 @@ object TestGroups {
     "ShareSimilarAggregatesSuite" -> 77,
     "FilterRanksBeforeSortSuite" -> 72,
     "MergeSubplansByCostSuite" -> 62,
+    "ReduceGroupedInputSuite" -> 58,
     "ReuseFinerGroupsSuite" -> 56,
     "AnalyzeSuite" -> 54,
     "SamplePredicatesSuite" -> 51,

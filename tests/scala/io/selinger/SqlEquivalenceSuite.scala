@@ -41,6 +41,7 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
       SelingerConf.ORDER_MIN_GAIN.key -> "0",
       SelingerConf.MERGE_MIN_GAIN.key -> "0",
       SelingerConf.EAGER_MIN_GAIN.key -> "0",
+      SelingerConf.REDUCE_GROUPED_MIN_GAIN.key -> "0",
       SelingerConf.CASCADE_MIN_GAIN.key -> "0",
       SelingerConf.RANK_FILTER_MIN_GAIN.key -> "0"
     ),

@@ -7,6 +7,7 @@ import io.selinger.rule.{
   DeduplicateSemiJoins,
   MergeSubplansByCost,
   PushAggregateBelowJoin,
+  ReduceGroupedInput,
   RemoveImpliedLookups,
   ReuseFinerGroups,
   ShareEstimates,
@@ -64,6 +65,8 @@ object Registry {
       // Late, too: it compares what all rules before have made.
       ShareSimilarAggregates,
       ReuseFinerGroups,
+      // Filtered, they would have nothing in common any more.
+      ReduceGroupedInput,
       SelectJoinOperator,
       // Before rules that look for equal shuffles.
       SizeShuffles,

@@ -30,10 +30,11 @@ import org.slf4j.LoggerFactory
  *   rule/      ShareEstimates       ← estimate/; off unless asked for
  *     │  Spark: the rest of its optimizer
  *     ▼
- *   rule/      PushAggregateBelowJoin  ← estimate/
+ *   rule/      PushAggregateBelowJoin  ← estimate/, cost/
  *              DeduplicateSemiJoins
  *              ShareSimilarAggregates
  *              ReuseFinerGroups
+ *              ReduceGroupedInput
  *     ▼
  *   strategy/  SelectJoinOperator   ← estimate/ rows of both sides ← stats/ footers, stages
  *     │        AwaitBuildSide       ← cost/     time and memory of each operator

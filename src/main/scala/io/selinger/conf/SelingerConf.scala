@@ -356,6 +356,21 @@ object SelingerConf {
     "share"
   )
 
+  val REDUCE_GROUPED_MIN_GAIN: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("aggregate.reduceInputMinGain"),
+      0.25,
+      "Share of the cost of an aggregation or of window functions that must be saved by filtering their " +
+        "input by the keys of a join above. At least " + EAGER_MIN_ROWS.key + " rows must be saved too. " +
+        "0: whenever it is possible, even if nothing is known of the rows."
+    )(
+      value => value >= 0.0 && value < 1.0,
+      "must be at least 0 and less than 1"
+    ),
+    "aggregates",
+    "share"
+  )
+
   val CASCADE_MIN_GAIN: Setting[Double] = Setting(
     ConfEntry.number(
       key("aggregate.cascadeMinGain"),
@@ -548,6 +563,7 @@ object SelingerConf {
     EAGER_MIN_GAIN,
     EAGER_MIN_ROWS,
     DEDUPLICATE_MIN_GAIN,
+    REDUCE_GROUPED_MIN_GAIN,
     CASCADE_MIN_GAIN,
     CASCADE_MAX_SETS,
     RANK_FILTER_MIN_GAIN,

@@ -107,20 +107,26 @@ object RaisedErrors {
   /**
    * Whether running `plan` can raise an error that depends on its rows. A list of operators and sources
    * that are known not to: user code, and files of text, can.
+   *
+   * @param fitsInt whether all values of an expression over a plan are known to fit into an int
    */
-  def mayRaise(plan: LogicalPlan): Boolean = plan match {
+  def mayRaise(
+      plan: LogicalPlan,
+      fitsInt: (Expression, LogicalPlan) => Boolean = (_, _) => false
+  ): Boolean = plan match {
     case stage: LogicalQueryStage if stage.physicalPlan.isInstanceOf[QueryStageExec] => false
-    case stage: LogicalQueryStage => mayRaise(stage.logicalPlan)
+    case stage: LogicalQueryStage => mayRaise(stage.logicalPlan, fitsInt)
     case _: LocalRelation | _: Range | _: OneRowRelation => false
     // Filled when it is first read, by the plan that was cached.
     case cached: InMemoryRelation =>
-      !cached.cacheBuilder.isCachedColumnBuffersLoaded && mayRaise(cached.cacheBuilder.logicalPlan)
+      !cached.cacheBuilder.isCachedColumnBuffersLoaded &&
+      mayRaise(cached.cacheBuilder.logicalPlan, fitsInt)
     case LogicalRelation(files: HadoopFsRelation, _, _, _, _) =>
       files.fileFormat match {
         case _: ParquetFileFormat | _: OrcFileFormat => false
         case _ => true
       }
-    case _ => operatorMayRaise(plan) || plan.children.exists(mayRaise)
+    case _ => operatorMayRaise(plan, fitsInt) || plan.children.exists(mayRaise(_, fitsInt))
   }
 
   /**
@@ -140,6 +146,9 @@ object RaisedErrors {
       case _: Project | _: Filter | _: Join | _: Aggregate | _: Union | _: Distinct | _: Expand |
           _: RepartitionOperation | _: GlobalLimit | _: LocalLimit | _: Sort | _: Window =>
         operator.expressions.exists(each => !isSafe(withoutFilters(computed(each, holds))))
+      // The rank itself raises none.
+      case WindowGroupLimit(partitionSpec, orderSpec, _, _, _) =>
+        !(partitionSpec ++ orderSpec.map(_.child)).forall(isSafe)
       case _ => true
     }
   }
@@ -152,7 +161,7 @@ object RaisedErrors {
   /** Without aggregates, ranks and sort orders that cannot raise an error. */
   private def computed(
       expression: Expression,
-      holds: AggregateFunction => Boolean = hasRoom
+      holds: AggregateFunction => Boolean
   ): Expression = expression.transformDown {
     case decimal @ OfUnscaled() if aggregatesOf(decimal).forall(hasSafeInputs) =>
       AttributeReference("result", decimal.dataType)()
@@ -160,7 +169,7 @@ object RaisedErrors {
         if holds(function) && aggregatesOf(aggregate).forall(hasSafeInputs) =>
       AttributeReference("result", aggregate.dataType)()
     case order: SortOrder if isSafe(order.child) => order.child
-    case WindowExpression(function, specification) if isSafe(function, specification) =>
+    case WindowExpression(function, specification) if isSafe(function, specification, holds) =>
       AttributeReference("result", function.dataType)()
   }
 
@@ -184,7 +193,11 @@ object RaisedErrors {
   }
 
   // Frames of values compute where they begin and end.
-  private def isSafe(function: Expression, specification: WindowSpecDefinition): Boolean = {
+  private def isSafe(
+      function: Expression,
+      specification: WindowSpecDefinition,
+      holds: AggregateFunction => Boolean
+  ): Boolean = {
     val frameIsSafe = specification.frameSpecification match {
       case SpecifiedWindowFrame(_, lower, upper) =>
         lower.isInstanceOf[SpecialFrameBoundary] && upper.isInstanceOf[SpecialFrameBoundary]
@@ -192,7 +205,7 @@ object RaisedErrors {
     }
     val functionIsSafe = function match {
       case _: RowNumber | _: RankLike => true
-      case other => isSafe(computed(other))
+      case other => isSafe(computed(other, holds))
     }
     functionIsSafe && frameIsSafe &&
     (specification.partitionSpec ++ specification.orderSpec.map(_.child)).forall(isSafe)

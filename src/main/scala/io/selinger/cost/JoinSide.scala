@@ -1,6 +1,8 @@
 package io.selinger.cost
 
 import io.selinger.core.{Origin, Quantity}
+import io.selinger.estimate.PlanEstimate
+import org.apache.spark.sql.catalyst.expressions.Attribute
 
 /**
  * One side of a join, the left or the right one: all that the choice of an operator asks of it. An
@@ -54,6 +56,15 @@ object JoinSide {
   /** Whether so many rows are a count, not an estimate. */
   def areCounted(rows: Quantity): Boolean =
     rows.origin == Origin.Measured || rows.origin == Origin.Exact
+
+  /** Some columns of a plan, not shuffled yet, as far as they are known. */
+  def of(estimate: PlanEstimate, columns: Seq[Attribute]): JoinSide =
+    JoinSide(estimate.rows.value, estimate.rowBytes(columns), shuffleExists = false).copy(
+      upperBound = estimate.upperBound,
+      maxRows = estimate.bound,
+      isCounted = areCounted(estimate.rows),
+      widthIsKnown = estimate.widthIsKnown(columns)
+    )
 
   /** Rows of which nothing else matters: for the cost of moving, sorting or reading them. */
   def apply(

@@ -11,6 +11,10 @@ private[explain] object Verdict {
 
   /** What one and several changes of a rule are called; a test asks for each rule that changes plans. */
   private[explain] val changes: Map[String, (String, String)] = Map(
+    "reduceGroupedInput" -> (
+      "aggregation or window reads only rows with a key of a join",
+      "aggregations or windows read only rows with a key of a join"
+    ),
     "pushAggregateBelowJoin" -> (
       "aggregation moved below a join",
       "aggregations moved below joins"

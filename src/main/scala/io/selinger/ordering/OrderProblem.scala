@@ -49,7 +49,7 @@ private[selinger] object OrderProblem {
     // Which relations are read once another has turned out empty is a matter of their order; adaptive
     // execution leaves it to luck even for the written one.
     Precondition(Reason.MayRaise)(region =>
-      SQLConf.get.adaptiveExecutionEnabled || !region.relations.exists(RaisedErrors.mayRaise)
+      SQLConf.get.adaptiveExecutionEnabled || !region.relations.exists(RaisedErrors.mayRaise(_))
     ),
     // Spark copies a subquery, with the ids of its columns, where a filter asks for its result.
     Precondition(Reason.RepeatedColumns)(region => haveOwnColumns(region.relations)),

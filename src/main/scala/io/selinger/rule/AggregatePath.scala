@@ -75,7 +75,8 @@ private[rule] object AggregatePath {
       below(filter.child, OfFilter(filter) :: above)
     case expand: Expand if expand.projections.flatten.forall(_.deterministic) =>
       below(expand.child, OfExpand(expand) :: above)
-    case join: Join if join.condition.forall(_.deterministic) && !repeatsColumns(join) =>
+    case join: Join
+        if join.condition.forall(_.deterministic) && !KeyOrigins.repeatsColumns(join) =>
       sides(join.joinType).flatMap { left =>
         val side = if (left) join.left else join.right
         val steps = OfJoin(join, left) :: above
@@ -83,10 +84,6 @@ private[rule] object AggregatePath {
       }
     case _ => Nil
   }
-
-  /** Whether both sides have a column of the same id, so that it is not clear which one is read. */
-  private def repeatsColumns(join: Join): Boolean =
-    join.left.outputSet.intersect(join.right.outputSet).nonEmpty
 
   /** The sides whose columns a join returns: whether it is the left one. */
   private def sides(joinType: JoinType): Seq[Boolean] = joinType match {

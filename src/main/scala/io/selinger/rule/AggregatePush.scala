@@ -116,7 +116,7 @@ private[rule] object AggregatePush {
   }
 
   /** Whether equal values of a type are the same bits, and the other way. */
-  def isComparable(key: Attribute): Boolean = key.dataType match {
+  def isComparable(key: Expression): Boolean = key.dataType match {
     case BooleanType | ByteType | ShortType | IntegerType | LongType | DateType | TimestampType |
         TimestampNTZType | BinaryType | _: DecimalType =>
       true

@@ -62,37 +62,15 @@ private[rule] final case class CoveringPlan(
   }
 
   /** The same plan with columns of its own, for another place of the query; none where that fails. */
-  def copied: Option[CoveringPlan] = {
-    val ids = plan
-      .flatMap(node => node.output ++ node.expressions.flatMap(_.collect { case a: Alias => a }))
-      .map(_.exprId)
-      .distinct
-      .map(_ -> NamedExpression.newExprId)
-      .toMap
-    def idOf(column: NamedExpression) = ids.getOrElse(column.exprId, column.exprId)
-    val renew: PartialFunction[Expression, Expression] = {
-      case column: Attribute => column.withExprId(idOf(column))
-      case alias: Alias =>
-        Alias(alias.child, alias.name)(
-          idOf(alias),
-          alias.qualifier,
-          alias.explicitMetadata,
-          alias.nonInheritableMetadataKeys
-        )
-    }
-    val copy = plan.transformAllExpressions(renew)
-    Option.when(
-      copy.resolved && copy.sameResult(plan) && copy.outputSet.intersect(plan.outputSet).isEmpty
-    ) {
-      CoveringPlan(
-        copy,
-        columns.map(known =>
-          AttributeMap(known.toSeq.map { case (from, to) => from -> to.withExprId(idOf(to)) })
-        ),
-        owed.map(_.map(_.transform(renew))),
-        hasForeignRows
-      )
-    }
+  def copied: Option[CoveringPlan] = PlanCopy.of(plan).map { copy =>
+    CoveringPlan(
+      copy.plan,
+      columns.map(known =>
+        AttributeMap(known.toSeq.map { case (from, to) => from -> copy.column(to) })
+      ),
+      owed.map(_.map(copy.over)),
+      hasForeignRows
+    )
   }
 }
 

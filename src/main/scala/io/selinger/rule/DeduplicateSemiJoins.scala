@@ -248,6 +248,8 @@ object DeduplicateSemiJoins
 
   private def deduplicated(join: Join): Join = {
     val columns = join.right.output
-    join.copy(right = Aggregate(columns, columns, join.right, Some(AggregatePerTask)))
+    val made = join.copy(right = Aggregate(columns, columns, join.right, Some(AggregatePerTask)))
+    made.copyTagsFrom(join)
+    made
   }
 }

@@ -96,14 +96,7 @@ final class RemoveImpliedLookups(session: SparkSession)
       .filter(_.rows.origin != Origin.Default)
     val limits = JoinLimits.ofSession(Phase.Static, Cluster.of(session))
     val fits = kept.map { estimate =>
-      val columns = found.columns
-      val side = JoinSide(estimate.rows.value, estimate.rowBytes(columns), shuffleExists = false)
-        .copy(
-          upperBound = estimate.upperBound,
-          maxRows = estimate.bound,
-          widthIsKnown = estimate.widthIsKnown(columns)
-        )
-      limits.mayBroadcast(side, stockAgrees = false)
+      limits.mayBroadcast(JoinSide.of(estimate, found.columns), stockAgrees = false)
     }
     val declined = Precondition.firstUnmet(preconditions(query), Subject(found, fits))
     (found, decision(found, declined, kept.map(_.rows)))

@@ -1,10 +1,10 @@
 package io.selinger.rule
 
 import java.util.IdentityHashMap
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import scala.jdk.CollectionConverters._
 
-/** What takes the places of some aggregations of a query. */
+/** What takes the places of some parts of a query. */
 private[rule] final class Replacements {
   private val plans = new IdentityHashMap[LogicalPlan, LogicalPlan]
 
@@ -12,8 +12,8 @@ private[rule] final class Replacements {
     val _ = plans.put(place, plan)
   }
 
-  /** Whether an aggregation is a part of what is replaced, and will not be in the query any more. */
-  def isGone(part: Aggregate): Boolean =
+  /** Whether a plan is a part of what is replaced, and will not be in the query any more. */
+  def isGone(part: LogicalPlan): Boolean =
     plans.keySet.asScala.exists(_.collectWithSubqueries { case `part` => part }.nonEmpty)
 
   /** The query with these in their places; itself if there are none. */
@@ -22,6 +22,6 @@ private[rule] final class Replacements {
     else
       // From below, so that nothing is looked for in what has taken a place.
       query.transformUpWithSubqueries {
-        case aggregate: Aggregate if plans.containsKey(aggregate) => plans.get(aggregate)
+        case part if plans.containsKey(part) => plans.get(part)
       }
 }

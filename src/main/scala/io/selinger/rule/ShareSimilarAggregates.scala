@@ -251,7 +251,7 @@ object ShareSimilarAggregates
       case _ => false
     }),
     // A file of text is parsed as far as its columns are read, and may have bad rows.
-    Precondition(Reason.MayRaise)(!_.collectLeaves().exists(RaisedErrors.mayRaise))
+    Precondition(Reason.MayRaise)(!_.collectLeaves().exists(RaisedErrors.mayRaise(_)))
   )
 
   /** Says for a rule that computes aggregations together why it leaves these apart. */

@@ -1,21 +1,30 @@
 package io.selinger.rule
 
 import org.apache.spark.sql.catalyst.expressions.DynamicPruning
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, LogicalPlan, Window}
 
 /** What a rule must know of the rest of a query before it changes a part. */
 private[rule] final class WholeQuery(plan: LogicalPlan) {
 
   private lazy val operators: Seq[LogicalPlan] =
-    plan.collectWithSubqueries { case operator @ (_: Join | _: Aggregate) => operator }
+    plan.collectWithSubqueries { case operator @ (_: Join | _: Aggregate | _: Window) => operator }
 
   def isStreaming: Boolean = plan.isStreaming
 
-  private def times(part: LogicalPlan): Int = {
+  /** All joins, aggregations or window functions that are equal to one, itself included. */
+  def equalTo(part: LogicalPlan): Seq[LogicalPlan] = {
     val hash = part.semanticHash()
-    operators.count(other =>
+    operators.filter(other =>
       other.getClass == part.getClass && other.semanticHash() == hash && other.sameResult(part)
     )
+  }
+
+  private def times(part: LogicalPlan): Int = equalTo(part).size
+
+  /** Whether a part of a plan is computed more often than the plan. */
+  def isSharedBeyond(part: LogicalPlan, whole: LogicalPlan): Boolean = part match {
+    case _: Join | _: Aggregate | _: Window => times(part) > times(whole)
+    case _ => false
   }
 
   /** Spark prunes partitions by the rows of a join's side only while both are the same plan. */

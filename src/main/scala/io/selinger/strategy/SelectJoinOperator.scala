@@ -298,7 +298,7 @@ object SelectJoinOperator
       if (left == unread(chosen)) Nil
       else if (SQLConf.get.adaptiveExecutionEnabled) left.toSeq
       else join.children
-    readByOneOnly.exists(RaisedErrors.mayRaise)
+    readByOneOnly.exists(RaisedErrors.mayRaise(_))
   }
 
   private[strategy] def isHinted(join: Join): Boolean =

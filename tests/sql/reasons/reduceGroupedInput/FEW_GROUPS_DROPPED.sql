@@ -1,0 +1,1 @@
+SELECT d.id, a.n FROM dims d JOIN (SELECT k, count(*) AS n FROM facts GROUP BY k) a ON d.k = a.k WHERE d.id < 9

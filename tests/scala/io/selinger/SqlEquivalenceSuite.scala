@@ -73,10 +73,15 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
   private val modes = for (a <- Seq(true, false); b <- Seq(true, false)) yield (a, b)
 
   /** Runs a file in one mode of Spark with some of the variants. */
-  private def compare(file: Path, mode: (Boolean, Boolean), variants: Seq[String]): Unit = {
+  private def compare(
+      file: Path,
+      mode: (Boolean, Boolean),
+      variants: Seq[String],
+      code: Seq[(String, String)] = Nil
+  ): Unit = {
     val (adaptive, ansi) = mode
     val text = Files.readString(file)
-    val settings = base ++ Seq(
+    val settings = base ++ code ++ Seq(
       "spark.sql.adaptive.enabled" -> adaptive.toString,
       "spark.sql.ansi.enabled" -> ansi.toString
     )
@@ -100,7 +105,8 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
         // The mode of users with any variant, and another one with the variant that changes most.
         val name = file.getFileName.toString
         compare(file, modes.head, Seq(Grid.one(names, name)))
-        compare(file, Grid.one(modes.tail, name), Seq("hashes"))
+        val code = Grid.one(Seq(Nil, SharedSession.interpreted), name)
+        compare(file, Grid.one(modes.tail, name), Seq("hashes"), code)
       }
     }
   }

@@ -242,11 +242,11 @@ class ReduceGroupedInputSuite extends AnyFunSuite with SharedSession {
     assert(reused.nonEmpty, Plans.execution(df).executedPlan)
   }
 
-  test("does not fire where another part of the query needs all groups (SHARED_SUBPLAN)") {
+  test("does not fire where another part of the query needs all groups (GROUPS_SHARED)") {
     declines(
       s"WITH t AS $groups SELECT a.k, a.n, b.n AS other FROM t a JOIN dims d ON a.k = d.k AND d.id < 9 " +
         "CROSS JOIN t b",
-      Reason.SharedSubplan,
+      rule.GroupsShared,
       always
     )
     // One plan in two places, since Spark puts it below each branch of a union.
@@ -371,7 +371,9 @@ class ReduceGroupedInputSuite extends AnyFunSuite with SharedSession {
     def joined(keys: String) = s"SELECT d.id, a.n FROM range($keys) d JOIN $many a ON d.id = a.k"
     val found = spark.sql(joined("100"))
     val made = changed(found).head
-    assert(made.evidence.map(_.name).contains("rows with a key") && made.work.isDefined)
+    assert(
+      made.evidence.map(_.name).contains("rows to group with these keys") && made.work.isDefined
+    )
     withConf(made.setting.get -> made.settingTo.get)(
       assert(reducers(spark.sql(joined("100"))).isEmpty)
     )

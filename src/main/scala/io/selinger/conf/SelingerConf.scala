@@ -334,8 +334,9 @@ object SelingerConf {
     ConfEntry.amount(
       key("aggregate.eager.minRows"),
       100000L,
-      "Rows that a partial aggregate below joins must save at least: for fewer, its code takes " +
-        "longer to generate than it saves. Does not matter where " + EAGER_MIN_GAIN.key + " is 0."
+      "Rows that pushAggregateBelowJoin, deduplicateSemiJoins and reduceGroupedInput must save at least: " +
+        "for fewer, their code takes longer to generate than it saves. A rule ignores it if its own " +
+        "minimum gain is 0."
     ),
     "aggregates",
     "count"
@@ -360,9 +361,9 @@ object SelingerConf {
     ConfEntry.number(
       key("aggregate.reduceInputMinGain"),
       0.25,
-      "Share of the cost of an aggregation or of window functions that must be saved by filtering their " +
-        "input by the keys of a join above. At least " + EAGER_MIN_ROWS.key + " rows must be saved too. " +
-        "0: whenever it is possible, even if nothing is known of the rows."
+      "Share of the cost of an aggregation, or of window functions, that must be saved by filtering their " +
+        "input by the keys of a join. At least " + EAGER_MIN_ROWS.key + " rows must be saved too. " +
+        "0: whenever it is possible, without a look at cost, rows or the size of a broadcast."
     )(
       value => value >= 0.0 && value < 1.0,
       "must be at least 0 and less than 1"

@@ -12,8 +12,8 @@ private[explain] object Verdict {
   /** What one and several changes of a rule are called; a test asks for each rule that changes plans. */
   private[explain] val changes: Map[String, (String, String)] = Map(
     "reduceGroupedInput" -> (
-      "aggregation or window reads only rows with a key of a join",
-      "aggregations or windows read only rows with a key of a join"
+      "aggregation or window without the rows that a join would drop",
+      "aggregations or windows without the rows that joins would drop"
     ),
     "pushAggregateBelowJoin" -> (
       "aggregation moved below a join",

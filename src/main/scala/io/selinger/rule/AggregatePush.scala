@@ -110,7 +110,7 @@ private[rule] object AggregatePush {
     case function: AggregateExpression => values.getOrElse(function.resultId, function)
   })
 
-  private def named(expression: Expression): NamedExpression = expression match {
+  def named(expression: Expression): NamedExpression = expression match {
     case result: NamedExpression => result
     case other => throw new IllegalStateException(s"a result without a name: $other")
   }

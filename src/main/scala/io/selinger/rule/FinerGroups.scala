@@ -49,7 +49,7 @@ private[rule] final case class FinerGroups(
         }
         Aggregate(
           each.keys.map(over),
-          each.results.map(result => FinerGroups.named(over(result))),
+          each.results.map(result => AggregatePush.named(over(result))),
           rowsOf(i + 1, copy)
         )
       }
@@ -93,7 +93,7 @@ private[rule] object FinerGroups {
         below.allTranslated(i + 1, coarse(i).groupingExpressions)
       })
       if coarser.forall(ExpressionSets.hasAll(keys, _)) && coarser.flatten.forall(isComparable)
-    } yield (below, keys, results.map(named), coarser)
+    } yield (below, keys, results.map(AggregatePush.named), coarser)
     found.toRight(None).flatMap { case (below, keys, results, coarser) =>
       ExpressionSets
         .all(coarse.indices.map(i => divided(coarse(i), below, i + 1)))
@@ -161,7 +161,7 @@ private[rule] object FinerGroups {
       grouped <- ExpressionSets.all(keys.map(columns.ofKey))
       results <- ExpressionSets.all(one.aggregateExpressions.map {
         case column: Attribute => over(column).map(nameAs(column, _))
-        case other => over(other).map(named)
+        case other => over(other).map(AggregatePush.named)
       })
     } yield MergedGroups(grouped, results)
   }
@@ -184,11 +184,6 @@ private[rule] object FinerGroups {
       })),
       below.hasForeignRows
     )
-  }
-
-  private[rule] def named(expression: Expression): NamedExpression = expression match {
-    case result: NamedExpression => result
-    case other => throw new IllegalStateException(s"a result without a name: $other")
   }
 
   /** The result columns of the finer groups: the first are those of the finer aggregation. */

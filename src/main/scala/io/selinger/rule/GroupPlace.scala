@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 
 /**
- * Groups on one side of a join, and what has the keys of the groups that the join needs.
+ * Groups on one side of a join, and the plans that supply the keys of those that the join needs.
  *
  * @param side of the join: all that would be computed for fewer rows
  * @param node that groups rows
@@ -24,7 +24,7 @@ private[rule] object GroupCandidate {
     case ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, _, _, _)
         if !KeyOrigins.repeatsColumns(join) && !GroupedInput.isReducer(join) =>
       for {
-        left <- GroupedInput.sidesThatNeedPartners(join)
+        left <- GroupedInput.sidesThatNeedMatches(join)
         pairs = if (left) leftKeys.zip(rightKeys) else rightKeys.zip(leftKeys)
         // The join evaluates all of them for each row of that side.
         if pairs.forall { case (own, _) => RaisedErrors.isSafe(own) }
@@ -57,8 +57,8 @@ private[rule] object GroupCandidate {
  * One of several places of equal groups.
  *
  * @param sides of the joins that need only some of the groups
- * @param sources of keys, by the keys that they have. Keys are over the numbers of output columns, so that
- *   they are alike in all places
+ * @param sources of keys, by the keys that they supply. Keys name output columns by their position, so
+ *   that they are alike in all places
  */
 private[rule] final case class GroupPlace(
     node: LogicalPlan,

@@ -15,7 +15,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{
  * An aggregation, or window functions, on one side of a join that only needs the groups of some keys.
  *
  * @param node whose groups, or partitions, have one value of each key
- * @param keys over the output of `node`, each with what the join compares it with
+ * @param keys over the output of `node`, each with the expression of the other side that it must equal
  */
 private[rule] final case class GroupedInput(
     node: LogicalPlan,
@@ -24,7 +24,7 @@ private[rule] final case class GroupedInput(
 
 private[rule] object GroupedInput {
 
-  /** Those of one side of a join, of which rows without a partner are dropped; from above. */
+  /** Those of one side of a join, of which rows without a match are dropped; from above. */
   def in(side: LogicalPlan, keys: Seq[(Expression, Expression)]): Seq[GroupedInput] = {
     def below(child: LogicalPlan)(origin: Expression => Option[Expression]) =
       in(child, keys.flatMap { case (own, value) => origin(own).map(_ -> value) })
@@ -70,8 +70,8 @@ private[rule] object GroupedInput {
     case _ => Nil
   }
 
-  /** The sides of which a join drops rows that have no partner. */
-  def sidesThatNeedPartners(join: Join): Seq[Boolean] = join.joinType match {
+  /** The sides of which a join drops rows that have no match. */
+  def sidesThatNeedMatches(join: Join): Seq[Boolean] = join.joinType match {
     case _: InnerLike | LeftSemi => Seq(true, false)
     case LeftOuter | LeftAnti | _: ExistenceJoin => Seq(false)
     case RightOuter => Seq(true)

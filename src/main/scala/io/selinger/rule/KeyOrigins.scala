@@ -7,8 +7,8 @@ import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
 
 /**
- * Follows a key, an expression over the output of an operator, down to the operator's inputs. Only keys
- * that have the same value wherever they are evaluated, and never raise an error.
+ * Follows a key, an expression over the output of an operator, down to the operator's inputs. It follows
+ * only keys that have the same value wherever they are evaluated, and never raise an error.
  */
 private[rule] object KeyOrigins {
 
@@ -50,7 +50,7 @@ private[rule] object KeyOrigins {
 
   /**
    * Over the input of the copies of rows that GROUPING SETS make, where a column of a key is null in some
-   * copies: these have no partner.
+   * copies: these match nothing.
    */
   def belowCopies(expand: Expand, key: Expression): Option[Expression] = {
     val origins = key.references.toSeq.map { column =>
@@ -116,7 +116,7 @@ private[rule] object KeyOrigins {
     case _ => !left
   }
 
-  /** Whether a key is null for such a row, so that it finds no partner. */
+  /** Whether a key is null for such a row, so that it matches nothing. */
   private def isNullOfNull(key: Expression): Boolean = key match {
     case _: Attribute => true
     case cast: Cast => isNullOfNull(cast.child)

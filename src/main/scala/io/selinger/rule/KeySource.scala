@@ -13,8 +13,8 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 
 /**
- * A plan that has all values that some keys have on one side of a join, and maybe more, and that can be
- * computed a second time with the same rows.
+ * A plan that returns every value that some keys have on one side of a join, and maybe more, and that can
+ * be computed a second time with the same rows.
  *
  * @param keys those of the other side of the join, each with its value over the columns of `plan`
  */
@@ -39,8 +39,8 @@ private[rule] final case class KeySource(plan: LogicalPlan, keys: Seq[(Expressio
 private[rule] object KeySource {
 
   /**
-   * The side itself, and the parts of it that its keys come from: joins, filters and groups above them
-   * only leave out rows.
+   * The side itself, and the parts of it that its keys come from: the operators above them may drop or
+   * repeat rows, but never add a key, except null.
    */
   def in(side: LogicalPlan, keys: Seq[(Expression, Expression)]): Seq[KeySource] =
     from(side, keys).filter(source => isRepeatable(source.plan))

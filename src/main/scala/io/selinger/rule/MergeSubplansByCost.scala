@@ -186,7 +186,8 @@ object MergeSubplansByCost
 
   val RandomValues: Reason = Reason(
     "RANDOM_VALUES",
-    "An expression in this aggregation may give another value each time, so it is computed by itself.",
+    "An expression here, such as rand(), may give another value each time it runs, so this part of the " +
+      "query is planned as written.",
     "Nothing to do."
   )
 

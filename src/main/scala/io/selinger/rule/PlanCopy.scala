@@ -3,7 +3,7 @@ package io.selinger.rule
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
-/** A plan that is equal to another one, and has columns of its own, for another place of a query. */
+/** A plan that is equal to another one, with new ids of its columns, for another place of a query. */
 private[rule] final class PlanCopy private (val plan: LogicalPlan, ids: Map[ExprId, ExprId]) {
 
   /** Where a column of the original is. */

@@ -10,7 +10,6 @@ import io.selinger.core.{
   NodeText,
   Origin,
   Outcome,
-  Phase,
   Precondition,
   Quantity,
   RaisedErrors,
@@ -19,30 +18,29 @@ import io.selinger.core.{
   RuleDescription,
   RuleKind
 }
-import io.selinger.cost.{Cluster, JoinCost, JoinLimits, JoinSide, PlanWork}
-import io.selinger.estimate.plans.{ExactSums, LeafStatistics, RelationNames, TaskGroups}
-import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
+import io.selinger.cost.Cluster
+import io.selinger.estimate.plans.{ExactSums, RelationNames}
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 
 /**
- * Filters the input of an aggregation, or of window functions, by the keys of the join above it, if that
- * join only needs the groups of few keys. Other groups are then neither computed nor shuffled.
+ * Filters the input of an aggregation, or of window functions, by the keys of a join above it, if that
+ * join needs only few of the groups. The other groups are then neither computed nor shuffled.
  *
  * Fires when (each line is a Precondition below, in this order):
  *   1. the plan is not a stream                              else STREAMING_PLAN
  *   2. it gives the same values whenever it runs             else RANDOM_VALUES
  *   3. nothing that would be computed for fewer rows can
  *      raise errors                                          else ERRORS_DEPEND_ON_PLAN
- *   4. all parts of the query that need the same groups can
- *      do with some of them                                  else SHARED_SUBPLAN
- *   5. a plan has the keys that is known to be small enough
- *      for a broadcast                                       else TOO_MANY_KEYS_TO_BROADCAST
+ *   4. each place of the query that uses these groups needs
+ *      only some of them, by the same keys                   else GROUPS_SHARED
+ *   5. the keys are known to be few enough for a broadcast   else TOO_MANY_KEYS_TO_BROADCAST
  *   6. the rows can be estimated                             else NO_STATISTICS
  *   7. it saves enough rows, and a large enough share of
  *      the cost                                              else FEW_GROUPS_DROPPED
- * 5 to 7 do not matter where aggregate.reduceInputMinGain is 0. An aggregation is passed over where no plan
- * that could be computed a second time has few of its keys.
+ * 5 to 7 do not matter where aggregate.reduceInputMinGain is 0. Without a decision, an aggregation is passed
+ * over if the other side of the join does not reduce the keys enough, or cannot be computed a second time.
  *
  * {{{
  *   SELECT * FROM items JOIN (SELECT item, avg(amount) AS a FROM sales GROUP BY item) ON id = item
@@ -58,22 +56,21 @@ import org.apache.spark.sql.classic.SparkSession
  *                                                                  +- items
  * }}}
  *
- * Correct because: the join drops the rows of this side that have no partner, and all rows of a group or
- * partition have the same key. So a group is left out as a whole, and only if it has no partner. The keys
- * come from a part of the other side that has all of its keys, and maybe more: operators above that part
- * only leave out rows. Nulls have no partner. Keys are compared as they are grouped, so floating-point
- * numbers and collated texts, whose equal values differ, are left alone. The plan of the keys runs twice
- * and must give the same rows: no limits, no ranks, no sums (see KeySource). Errors that Spark raises for
- * a row must be raised, so nothing that could raise is computed for fewer rows.
+ * Correct because: the join drops the rows of this side that have no matching row, and all rows of a group
+ * or partition have the same key. So a group is left out as a whole, and only if nothing matches it. The
+ * keys come from a part of the other side: operators above that part may drop or repeat rows, but never
+ * add a key, except null, which matches nothing. Types whose equal values can have other bits
+ * (floating-point numbers, collated texts) are no keys. The plan of the keys runs twice and must give the
+ * same rows (see KeySource). Errors that Spark raises for a row must be raised, so nothing that could raise
+ * is computed for fewer rows.
  * Where several parts of a query share equal aggregations, all of them are filtered by the keys of all
  * parts, and stay equal. Sides of a join that are equal, or that prune the partitions of the other, stay.
  * Not done: a second reduction of the same groups; full outer joins; keys that an aggregation computes.
  * Cost: planning O(joins × depth) steps, and estimates for at most four plans of keys each. May lose when more
- * keys match than estimated: each row is then looked up in vain.
+ * rows match than estimated: then each row is looked up, and few are dropped.
  * Runs in experimental.extraOptimizations: joins have their order, so that it is known what stands beside
- * each aggregation, and no rule of Spark would move the semi join any more. After the rules that compute
- * similar aggregations together, since filtered ones have nothing in common any more. A second run finds
- * the semi join by its tag.
+ * each aggregation, and no rule of Spark would move the semi join any more. After the rules that merge
+ * similar aggregations, which filters would make different. A second run finds the semi join by its tag.
  * Conf: spark.selinger.reduceGroupedInput.enabled.  References: Mumick, Finkelstein, Pirahesh, Ramakrishnan,
  * Magic is Relevant, SIGMOD 1990; Seshadri et al., Cost-Based Optimization for Magic, SIGMOD 1996.
  */
@@ -136,68 +133,16 @@ final class ReduceGroupedInput(session: SparkSession)
     joins.filterNot(join => ofKeys.exists(_ eq join))
   }
 
-  private val cost = new JoinCost(Cluster.of(session), SelingerConf.CBO_WEIGHT.value)
-  private val limits = JoinLimits.ofSession(Phase.Static, Cluster.of(session))
-
-  /** Seconds to compute groups, and to bring them to the join above. */
-  private def workOf(node: LogicalPlan): Option[Double] =
-    for {
-      work <- plainWork(node)
-      known <- LeafStatistics.estimator.estimate(node)
-      input <- LeafStatistics.estimator.estimate(node.children.head)
-    } yield {
-      // Partial groups of all tasks, or all rows of windows.
-      val moved = node match {
-        case _: Aggregate =>
-          TaskGroups.of(node.children.head, input, cost.slots).inAllTasks(known.rows)
-        case _ => input.rows
-      }
-      val side = JoinSide(moved.value, known.rowBytes(node.output), shuffleExists = false)
-      val arranged = node match {
-        case _: Aggregate => cost.grouped(side.rows)
-        case _ => cost.sorted(side)
-      }
-      work + shuffledByJoins(node) + cost.shuffled(side) + arranged +
-        cost.probed(known.rows.value)
-    }
-
-  /** What joins below shuffle, since neither of their sides is small. */
-  private def shuffledByJoins(node: LogicalPlan): Double = node.collect { case join: Join =>
-    val sides = join.children.flatMap { side =>
-      LeafStatistics.estimator.estimate(side).map(JoinSide.of(_, side.output))
-    }
-    if (sides.exists(limits.mayBroadcast(_, stockAgrees = false))) 0.0
-    else sides.map(cost.shuffled).sum
-  }.sum
-
-  private def plainWork(plan: LogicalPlan): Option[Double] =
-    new PlanWork(cost, LeafStatistics.estimator.estimate, (_, _, rows) => rows)
-      .of(plan)
-      .map(_.seconds)
+  private val cost = new GroupedInputCost(Cluster.of(session))
 
   /** With plans that have few enough of the keys to save something. */
   private def withFewKeys(candidate: GroupCandidate): Option[GroupCandidate] = {
     val most = 1.0 - SelingerConf.REDUCE_GROUPED_MIN_GAIN.value
     val few =
       if (always) candidate.sources
-      else candidate.sources.filter(shareOf(candidate.node, _, identity).forall(_ <= most))
+      else candidate.sources.filter(cost.shareOf(candidate.node, _, identity).forall(_ <= most))
     Option.when(few.nonEmpty)(candidate.copy(sources = few))
   }
-
-  /** The share of the groups whose keys a plan has, at most; none if unknown. `over`: a key of the groups. */
-  private def shareOf(
-      node: LogicalPlan,
-      source: KeySource,
-      over: Expression => Expression
-  ): Option[Double] =
-    for {
-      groups <- LeafStatistics.estimator.estimate(node)
-      known <- LeafStatistics.estimator.estimate(source.plan)
-      shares = source.keys.flatMap { case (key, value) =>
-        groups.distinct(over(key)).map(known.distinct(value).getOrElse(known.rows.value) / _)
-      }
-      least <- shares.minOption
-    } yield least
 
   /** The one that costs least; by keys that all places have. */
   private def reductionOf(places: Seq[GroupPlace], query: WholeQuery): Option[Reduction] = {
@@ -206,8 +151,7 @@ final class ReduceGroupedInput(session: SparkSession)
       val sources = places
         .map(place => cheapest(place, place.sources(keys)))
         .distinctBy(_.columns.canonicalized)
-      val small = sources.forall(sideOf(_).exists(limits.mayBroadcast(_, stockAgrees = false)))
-      priced(Reduction(keys, sources, small), places.head, query)
+      priced(Reduction(keys, sources, sources.forall(cost.isSmall)), places.head, query)
     }
     val small = found.filter(_.isSmall)
     (if (small.isEmpty) found else small).minByOption(_.saving.fold(Double.MaxValue)(_.chosen))
@@ -215,24 +159,22 @@ final class ReduceGroupedInput(session: SparkSession)
 
   /** Roughly, since these are compared before anything is built with them. */
   private def cheapest(place: GroupPlace, sources: Seq[KeySource]): KeySource = {
-    lazy val whole = plainWork(place.node)
+    lazy val all = cost.plain(place.node)
     sources
-      .sortBy(sideOf(_).fold(Double.MaxValue)(_.rows))
+      .sortBy(cost.sideOf(_).fold(Double.MaxValue)(_.rows))
       .take(mostSources)
       .minBy { source =>
-        val left =
-          for (all <- whole; share <- shareOf(place.node, source, place.over)) yield all * share
-        plainWork(source.plan).fold(Double.MaxValue)(_ + left.getOrElse(0.0))
+        val left = for (seconds <- all; share <- cost.shareOf(place.node, source, place.over))
+          yield seconds * share
+        cost.plain(source.plan).fold(Double.MaxValue)(_ + left.getOrElse(0.0))
       }
   }
 
-  private def sideOf(source: KeySource): Option[JoinSide] =
-    LeafStatistics.estimator
-      .estimate(source.plan)
-      .filter(_.rows.origin != Origin.Default)
-      .map(JoinSide.of(_, AttributeSet(source.keys.flatMap(_._2.references)).toSeq))
-
-  /** Equal groups in one of their places, reduced. @param columns the keys, anew for each call */
+  /**
+   * Equal groups in one of their places, reduced.
+   *
+   * @param columns of a source, as the semi join is to have them
+   */
   private def made(
       reduction: Reduction,
       place: GroupPlace,
@@ -246,7 +188,7 @@ final class ReduceGroupedInput(session: SparkSession)
           case several => Union(several)
         },
       query.isSharedBeyond(_, place.node),
-      rowsOf(_).map(_.value)
+      cost.rowsOf(_).map(_.value)
     ).reduced(place.node, reduction.keys.map(place.over))
 
   private def priced(
@@ -257,12 +199,12 @@ final class ReduceGroupedInput(session: SparkSession)
     // For the costs, it does not matter that the plans of the keys are not copied.
     lazy val plan = made(reduction, place, query, _.columns)
     val saving = for {
-      sides <- ExpressionSets.all(reduction.sources.map(sideOf))
+      sides <- ExpressionSets.all(reduction.sources.map(cost.sideOf))
       if reduction.isSmall
-      stock <- workOf(place.node)
-      chosen <- workOf(plan)
-      rows <- rowsOf(place.node.children.head)
-      kept <- rowsOf(plan.children.head)
+      stock <- cost.of(place.node)
+      chosen <- cost.of(plan)
+      rows <- cost.rowsOf(place.node.children.head)
+      kept <- cost.rowsOf(plan.children.head)
     } yield Saving(
       rows,
       kept,
@@ -272,9 +214,6 @@ final class ReduceGroupedInput(session: SparkSession)
     )
     reduction.copy(saving = saving)
   }
-
-  private def rowsOf(plan: LogicalPlan): Option[Quantity] =
-    LeafStatistics.estimator.estimate(plan).map(_.rows).filter(_.origin != Origin.Default)
 
   private def decision(
       place: GroupPlace,
@@ -300,7 +239,7 @@ final class ReduceGroupedInput(session: SparkSession)
       reason = reason,
       chosen = reduction
         .filter(_ => acts)
-        .map(found => s"rows with a key of ${relations(found.sources.map(_.plan))}"),
+        .map(found => s"rows whose key is in ${relations(found.sources.map(_.plan))}"),
       stock = Option.when(acts)("all rows"),
       evidence = saving.toSeq.flatMap(_.evidence),
       setting = remedy.map(_.key),
@@ -331,31 +270,37 @@ object ReduceGroupedInput
     extends RuleDescription(
       "reduceGroupedInput",
       RuleKind.Logical,
-      "Filters the input of GROUP BY and of window functions by the keys of a join above, where that needs " +
-        "few of the groups."
+      "Where a join uses few groups of a GROUP BY, or few partitions of window functions, drops the rows of " +
+        "the others before they are grouped."
     ) {
 
   val Reduced: Reason = Reason(
     "GROUPED_INPUT_REDUCED",
-    "A join above needs the groups of few keys only. Rows with other keys are dropped before they are " +
-      "grouped.",
+    "A join uses only few of these groups. Rows of the other groups are dropped before they are grouped.",
     "Set spark.selinger.aggregate.reduceInputMinGain higher to do so less often."
   )
 
   val TooManyKeys: Reason = Reason(
     "TOO_MANY_KEYS_TO_BROADCAST",
-    "The join above needs the groups of some keys only, but these keys are too many to be broadcast, or " +
-      "their number is not known. So all groups are computed.",
+    "A join uses only some of these groups, but their keys are too many to be broadcast, or their number is " +
+      "not known. So all groups are computed.",
     "Set spark.selinger.join.broadcastMaxBytes higher if there is memory for larger broadcasts, or run " +
       "selinger.analyze on the table of the keys."
   )
 
   val FewDropped: Reason = Reason(
     "FEW_GROUPS_DROPPED",
-    "The join above needs the groups of some keys only. Dropping the rows of other groups first would " +
-      "save too few rows, or less time than it takes to find them.",
+    "A join uses only some of these groups. Dropping the rows of the others first would save too few rows, " +
+      "or too small a share of the cost, in which finding the keys is counted.",
     "Set spark.selinger.aggregate.reduceInputMinGain or spark.selinger.aggregate.eager.minRows lower to " +
       "do so more often."
+  )
+
+  val GroupsShared: Reason = Reason(
+    "GROUPS_SHARED",
+    "Several places of the query use the same groups, and cannot all be filtered by the same keys. With " +
+      "another filter in each place, Spark would compute the groups several times, so nothing is filtered.",
+    "Nothing to do."
   )
 
   override def hooks: Seq[Hook] = Seq(
@@ -368,7 +313,7 @@ object ReduceGroupedInput
     Reason.StreamingPlan,
     MergeSubplansByCost.RandomValues,
     Reason.MayRaise,
-    Reason.SharedSubplan,
+    GroupsShared,
     TooManyKeys,
     Reason.NoStatistics,
     FewDropped,
@@ -414,10 +359,10 @@ object ReduceGroupedInput
 
     def evidence: Seq[Evidence] = Seq(
       Evidence("rows to group as written", rows.value, "rows", rows.origin),
-      Evidence("rows with a key", kept.value, "rows", kept.origin.worse(rows.origin)),
+      Evidence("rows to group with these keys", kept.value, "rows", kept.origin.worse(rows.origin)),
       Evidence("keys", keyRows, "rows", Origin.Derived),
       Evidence("cost as written", stock, "s", Origin.Derived),
-      Evidence("cost with rows of these keys", chosen, "s", Origin.Derived)
+      Evidence("cost with these keys", chosen, "s", Origin.Derived)
     )
   }
 
@@ -455,7 +400,7 @@ object ReduceGroupedInput
     Precondition(Reason.MayRaise)(
       !_.sides.exists(RaisedErrors.mayRaise(_, ExactSums.fitsInt))
     ),
-    Precondition(Reason.SharedSubplan)(subject =>
+    Precondition(GroupsShared)(subject =>
       subject.isEachPlaceKnown && subject.reduction.isDefined
     ),
     Precondition(TooManyKeys)(always || _.reduction.forall(_.isSmall)),

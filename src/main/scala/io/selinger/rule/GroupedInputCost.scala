@@ -1,0 +1,87 @@
+package io.selinger.rule
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{Origin, Phase, Quantity}
+import io.selinger.cost.{Cluster, JoinCost, JoinLimits, JoinSide, PlanWork}
+import io.selinger.estimate.plans.{LeafStatistics, TaskGroups}
+import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, LogicalPlan}
+
+/** What it takes, in seconds, to group rows of all keys and of some. */
+private[rule] final class GroupedInputCost(cluster: Cluster) {
+
+  private val cost = new JoinCost(cluster, SelingerConf.CBO_WEIGHT.value)
+  private val limits = JoinLimits.ofSession(Phase.Static, cluster)
+
+  def broadcast(side: JoinSide): Double = cost.broadcast(side)
+
+  /** Of a plan whatever it shuffles, as far as that is known. */
+  def plain(plan: LogicalPlan): Option[Double] =
+    new PlanWork(cost, LeafStatistics.estimator.estimate, (_, _, rows) => rows)
+      .of(plan)
+      .map(_.seconds)
+
+  /** To compute groups, and to bring them to a join above. */
+  def of(node: LogicalPlan): Option[Double] =
+    for {
+      work <- plain(node)
+      known <- LeafStatistics.estimator.estimate(node)
+      input <- LeafStatistics.estimator.estimate(node.children.head)
+    } yield {
+      // Partial groups of all tasks, or all rows of windows.
+      val moved = node match {
+        case _: Aggregate =>
+          TaskGroups.of(node.children.head, input, cost.slots).inAllTasks(known.rows)
+        case _ => input.rows
+      }
+      val side = JoinSide(moved.value, known.rowBytes(node.output), shuffleExists = false)
+      val arranged = node match {
+        case _: Aggregate => cost.grouped(side.rows)
+        case _ => cost.sorted(side)
+      }
+      work + shuffledByJoins(node) + cost.shuffled(side) + arranged +
+        cost.probed(known.rows.value)
+    }
+
+  /** What joins below shuffle, since neither of their sides is small. */
+  private def shuffledByJoins(node: LogicalPlan): Double = node.collect { case join: Join =>
+    val sides = join.children.flatMap { side =>
+      LeafStatistics.estimator.estimate(side).map(JoinSide.of(_, side.output))
+    }
+    if (sides.exists(limits.mayBroadcast(_, stockAgrees = false))) 0.0
+    else sides.map(cost.shuffled).sum
+  }.sum
+
+  /**
+   * The share of the groups whose keys a source has, at most; none if unknown.
+   *
+   * @param over makes a key of the source one over the groups
+   */
+  def shareOf(
+      node: LogicalPlan,
+      source: KeySource,
+      over: Expression => Expression
+  ): Option[Double] =
+    for {
+      groups <- LeafStatistics.estimator.estimate(node)
+      known <- LeafStatistics.estimator.estimate(source.plan)
+      shares = source.keys.flatMap { case (key, value) =>
+        groups.distinct(over(key)).map(known.distinct(value).getOrElse(known.rows.value) / _)
+      }
+      least <- shares.minOption
+    } yield least
+
+  /** Keys, as a side of a join; none where their number is not known. */
+  def sideOf(source: KeySource): Option[JoinSide] =
+    LeafStatistics.estimator
+      .estimate(source.plan)
+      .filter(_.rows.origin != Origin.Default)
+      .map(JoinSide.of(_, AttributeSet(source.keys.flatMap(_._2.references)).toSeq))
+
+  /** Whether keys are known to be few enough to be broadcast. */
+  def isSmall(source: KeySource): Boolean =
+    sideOf(source).exists(limits.mayBroadcast(_, stockAgrees = false))
+
+  def rowsOf(plan: LogicalPlan): Option[Quantity] =
+    LeafStatistics.estimator.estimate(plan).map(_.rows).filter(_.origin != Origin.Default)
+}

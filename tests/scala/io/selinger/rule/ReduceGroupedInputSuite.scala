@@ -4,10 +4,11 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Outcome, Reason}
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.LeftSemi
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
-import org.apache.spark.sql.functions.{col, when}
+import org.apache.spark.sql.types.{IntegerType, LongType}
 import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -224,8 +225,7 @@ class ReduceGroupedInputSuite extends AnyFunSuite with SharedSession {
   test("fires on window functions, by their partitions") {
     val sums = "(SELECT id, k, sum(id) OVER (PARTITION BY k ORDER BY id) AS w," +
       " row_number() OVER (PARTITION BY k, s ORDER BY id) AS r FROM facts)"
-    val df = fires(s"SELECT d.id, a.* FROM dims d JOIN $sums a ON d.k = a.k WHERE d.id < 9", 1)
-    assert(reducers(df).nonEmpty)
+    fires(s"SELECT d.id, a.* FROM dims d JOIN $sums a ON d.k = a.k WHERE d.id < 9", 1)
     passesOver(
       "SELECT d.id, a.* FROM dims d JOIN (SELECT id, k, sum(id) OVER (PARTITION BY s) AS w FROM facts) a " +
         "ON d.k = a.k WHERE d.id < 9"
@@ -318,9 +318,10 @@ class ReduceGroupedInputSuite extends AnyFunSuite with SharedSession {
   }
 
   test("keys of scalar subqueries, of EXISTS and of cached rows") {
-    // A row without a match has the key 1, which the subquery lacks.
+    // A row without a match has the key 50, which the subquery lacks: its keys are less than 9.
     val scalar =
-      "(SELECT x.id, coalesce((SELECT e.k FROM dupes e WHERE e.id = x.id + 390), 1) AS k FROM dims x)"
+      "(SELECT x.id, coalesce((SELECT e.k FROM dupes e WHERE e.id = x.id + 390 AND e.k IS NOT NULL), 50) " +
+        "AS k FROM dims x)"
     isSame(s"SELECT d.id, a.n FROM $scalar d JOIN $groups a ON d.k = a.k", always)
     val either =
       "(SELECT * FROM dims x WHERE id < 5 OR EXISTS (SELECT 1 FROM dupes e WHERE e.id = x.k))"
@@ -342,13 +343,48 @@ class ReduceGroupedInputSuite extends AnyFunSuite with SharedSession {
   }
 
   test("a key that is computed step by step does not grow beyond all bounds") {
-    val steps = (1 to 9).foldLeft(spark.table("dims").where("id < 9")) { (df, _) =>
-      df.withColumn("k", when(col("k") === 1, 2).otherwise(col("k")))
+    val key = AttributeReference("k", IntegerType)()
+    val step =
+      Alias(If(EqualTo(key, Literal(1)), Literal(2), If(IsNull(key), Literal(3), key)), "k")(
+        exprId = key.exprId
+      )
+    val keys = Iterator.iterate(Option[Expression](key))(_.flatMap(KeyOrigins.below(Seq(step), _)))
+    assert(keys.take(60).toSeq.last.isEmpty)
+  }
+
+  test("does not fire on one plan that stands in two places, which need other groups") {
+    val few = withConf(SelingerConf.MODE.key -> "off") {
+      val text = s"SELECT d.id, a.n FROM dims d JOIN $groups a ON d.k = a.k WHERE d.id < 9"
+      Plans.execution(spark.sql(text)).optimizedPlan
     }
+    val others = few.transform { case filter: Filter =>
+      filter.transformExpressions { case Literal(9L, LongType) => Literal(30L) }
+    }
+    val both = Union(few, others)
+    val aggregates = both.collect { case aggregate: Aggregate => aggregate }
+    assert(aggregates.size == 2 && (aggregates.head eq aggregates.last) && others != few)
     withConf(always) {
-      val grouped = spark.table("facts").groupBy("k").count().withColumnRenamed("k", "key")
-      assert(reducers(steps.join(grouped, col("k") === col("key"))).size <= 1)
+      assert(new ReduceGroupedInput(spark).apply(both) eq both)
+      assert(Decision.recordedAt(aggregates.head).map(_.reason).contains(rule.GroupsShared))
+      assert(new ReduceGroupedInput(spark).apply(few) ne few)
     }
+  }
+
+  test("hints stay with their joins") {
+    Seq("BROADCAST(a)", "MERGE(a)", "SHUFFLE_HASH(d)").foreach { hint =>
+      fires(
+        s"SELECT /*+ $hint */ d.id, a.n FROM dims d JOIN $groups a ON d.k = a.k WHERE d.id < 9",
+        1
+      )
+    }
+    val hinted =
+      "(SELECT /*+ MERGE(e) */ f.k, count(*) AS n FROM facts f JOIN dupes e ON f.id = e.id " +
+        "GROUP BY f.k)"
+    val df = fires(s"SELECT d.id, a.n FROM dims d JOIN $hinted a ON d.k = a.k WHERE d.id < 9", 1)
+    assert(Plans.execution(df).optimizedPlan.exists {
+      case join: Join => join.hint != JoinHint.NONE
+      case _ => false
+    })
   }
 
   test("sides that are read once for two purposes stay as they are") {

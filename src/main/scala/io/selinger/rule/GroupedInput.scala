@@ -103,10 +103,12 @@ private[rule] final class InputReducer(
 ) {
   import InputReducer._
 
-  /** The inputs of a grouped operator, reduced. @param own the keys over its output */
-  def reduced(node: LogicalPlan, own: Seq[Expression]): LogicalPlan = below(node, own)
-
-  private def below(plan: LogicalPlan, own: Seq[Expression]): LogicalPlan = {
+  /**
+   * An operator that groups rows, with its input reduced.
+   *
+   * @param own the keys over its output
+   */
+  def reduced(plan: LogicalPlan, own: Seq[Expression]): LogicalPlan = {
     def through(child: LogicalPlan)(origin: Expression => Option[Expression]) =
       ExpressionSets
         .all(own.map(origin))
@@ -143,7 +145,7 @@ private[rule] final class InputReducer(
   }
 
   private def in(plan: LogicalPlan, own: Seq[Expression]): LogicalPlan =
-    if (stays(plan)) onTop(plan, own) else below(plan, own)
+    if (stays(plan)) onTop(plan, own) else reduced(plan, own)
 
   /** Whether a join leaves fewer rows of its side than the keys do. */
   private def keepsFewer(join: Join, side: LogicalPlan, own: Seq[Expression]): Boolean =

@@ -24,7 +24,8 @@ private[rule] object KeyOrigins {
   private val mostNodes = 100
 
   private def over(values: AttributeMap[Expression], key: Expression): Option[Expression] = {
-    val below = key.transform { case column: Attribute => values.getOrElse(column, column) }
+    // From below, since what takes the place of a column may have a column of the same id.
+    val below = key.transformUp { case column: Attribute => values.getOrElse(column, column) }
     val isShort = below.collect { case node => node }.size <= mostNodes
     Option.when(isShort && RaisedErrors.isSafe(below))(below)
   }

@@ -21,19 +21,19 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation
 private[rule] final case class KeySource(plan: LogicalPlan, keys: Seq[(Expression, Expression)]) {
 
   /** The keys alone, in their order. */
-  def columns: LogicalPlan = columnsOf(plan, identity)
+  def columns: Project = columnsOf(plan, identity)
 
   /** The same of a copy of the plan, for another place of the query. */
   def columnsOfCopy: LogicalPlan = PlanCopy.of(plan) match {
-    case Some(copy) => columnsOf(copy.plan, copy.over)
+    case Some(copy) =>
+      val columns = columnsOf(copy.plan, copy.over)
+      // A scan leaves out by itself what nobody needs; a join does not.
+      if (plan.containsPattern(JOIN)) TidyPlan(columns) else columns
     case None => throw new IllegalStateException(s"no copy can be made of ${plan.nodeName}")
   }
 
-  private def columnsOf(plan: LogicalPlan, over: Expression => Expression) = {
-    val columns = Project(keys.map { case (_, value) => Alias(over(value), "key")() }, plan)
-    // A scan leaves out by itself what nobody needs.
-    if (plan.containsPattern(JOIN)) TidyPlan(columns) else columns
-  }
+  private def columnsOf(plan: LogicalPlan, over: Expression => Expression) =
+    Project(keys.map { case (_, value) => Alias(over(value), "key")() }, plan)
 }
 
 private[rule] object KeySource {

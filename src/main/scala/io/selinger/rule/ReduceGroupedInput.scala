@@ -196,7 +196,7 @@ final class ReduceGroupedInput(session: SparkSession)
       place: GroupPlace,
       query: WholeQuery
   ): Reduction = {
-    // For the costs, it does not matter that the plans of the keys are not copied.
+    // For the costs it does not matter that the plans of the keys are no copies.
     lazy val plan = made(reduction, place, query, _.columns)
     val saving = for {
       sides <- ExpressionSets.all(reduction.sources.map(cost.sideOf))

@@ -60,11 +60,10 @@ final case class PlanEstimate(
 
   /** The domain of the only column that an expression depends on. */
   def domain(expression: Expression): Option[Domain] =
-    if (expression.references.size != 1) None
-    else
-      domains.get(expression.references.head.exprId).map { known =>
-        if (PlanEstimate.columnOf(expression).isDefined) known
-        else {
+    PlanEstimate.columnOf(expression) match {
+      case Some(attribute) => domains.get(attribute.exprId)
+      case None if expression.references.size == 1 =>
+        domains.get(expression.references.head.exprId).map { known =>
           // Other values than the column's: of these there is neither sample nor sketch.
           val others = known.copy(
             values = None,
@@ -75,7 +74,8 @@ final case class PlanEstimate(
           )
           column(expression).flatMap(_.distinct).fold(others)(others.atMost)
         }
-      }
+      case None => None
+    }
 
   /** This estimate of a relation, as the origin of its columns' values. */
   def asRelation(output: Seq[Attribute]): PlanEstimate =

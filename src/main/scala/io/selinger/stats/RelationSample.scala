@@ -1,8 +1,8 @@
 package io.selinger.stats
 
 import io.selinger.stats.SampledShare.Moments
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions._
+import java.util.function.IntPredicate
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.types.Decimal
 import scala.util.control.{NoStackTrace, NonFatal}
 
@@ -18,7 +18,23 @@ final case class ColumnSample(
     neighbours: IndexedSeq[Any] = IndexedSeq.empty
 ) {
 
-  lazy val summary: ColumnSummary = ColumnSummary.summarize(chunks.iterator.flatten)
+  /** The first place of each row group in the whole sample. */
+  private[stats] lazy val starts: Array[Int] = chunks.scanLeft(0)(_ + _.length).toArray
+
+  /** The row group of a place in the whole sample. */
+  private[stats] def chunkOf(place: Int): Int = {
+    var chunk = 0
+    while (starts(chunk + 1) <= place) chunk += 1
+    chunk
+  }
+
+  /** The value at a place in the whole sample. */
+  def apply(place: Int): Any = {
+    val chunk = chunkOf(place)
+    chunks(chunk)(place - starts(chunk))
+  }
+
+  def summary: ColumnSummary = ColumnSummary.summarize(chunks.iterator.flatten)
 
   /** How much the values of a row group are alike, by their ranks among distinct ones: 0 to 1. */
   lazy val alike: Double = {
@@ -68,11 +84,8 @@ final case class RelationSample(columns: IndexedSeq[ColumnSample], sizes: Seq[In
 
   val rows: Int = sizes.sum
 
-  /** Places of all rows, by row group. */
-  val all: Seq[IndexedSeq[Int]] = sizes.map(0 until _)
-
-  /** Places in the whole sample of rows that are given by row group. */
-  def placesOf(left: Seq[IndexedSeq[Int]]): Array[Int] =
+  /** Places in the whole sample of rows that are given by row group, ascending. */
+  def placesOf(left: Seq[Array[Int]]): Array[Int] =
     left.zip(sizes.scanLeft(0)(_ + _)).flatMap { case (rows, start) => rows.map(_ + start) }.toArray
 
   /**
@@ -83,6 +96,7 @@ final case class RelationSample(columns: IndexedSeq[ColumnSample], sizes: Seq[In
    * @param deadline on the clock of `System.nanoTime`; what is not evaluated by then is left out
    */
   def evaluate(predicates: Seq[Expression], deadline: Long): Evaluation = {
+    val all: Seq[Array[Int]] = sizes.map(Array.range(0, _))
     val (left, applied) = predicates.zipWithIndex.foldLeft((all, Vector.empty[Int])) {
       case ((survivors, done), (predicate, i)) =>
         matching(predicate, survivors, deadline) match {
@@ -93,34 +107,25 @@ final case class RelationSample(columns: IndexedSeq[ColumnSample], sizes: Seq[In
     Evaluation(
       applied,
       left,
-      left.zip(sizes).map { case (rows, size) => SampledGroup(rows.size, size) },
-      columns.map { column =>
-        ColumnSummary.summarize(left.iterator.zip(column.chunks.iterator).flatMap {
-          case (rows, values) =>
-            rows.iterator.map(values)
-        })
-      }
+      left.zip(sizes).map { case (rows, size) => SampledGroup(rows.length, size) }
     )
   }
 
   private def matching(
       predicate: Expression,
-      among: Seq[IndexedSeq[Int]],
+      among: Seq[Array[Int]],
       deadline: Long
-  ): Option[Seq[IndexedSeq[Int]]] =
-    try {
-      val evaluator = Predicate.createInterpreted(predicate)
-      val used = predicate.collect { case bound: BoundReference => bound.ordinal }.distinct.toArray
-      val values = new Array[Any](columns.size)
-      val row: InternalRow = new GenericInternalRow(values)
+  ): Option[Seq[Array[Int]]] =
+    try
       Some(among.zipWithIndex.map { case (rows, group) =>
-        rows.filter { i =>
+        val test = RowTest.of(predicate, columns(_).chunks(group))
+        val inTime: IntPredicate = i => {
           if ((i & 255) == 0 && System.nanoTime() > deadline) throw RelationSample.OutOfTime
-          used.foreach(column => values(column) = columns(column).chunks(group)(i))
-          evaluator.eval(row)
+          true
         }
+        java.util.Arrays.stream(rows).filter(inTime.and(test)).toArray
       })
-    } catch {
+    catch {
       // A pattern may also recurse too deeply on a long text.
       case NonFatal(_) | _: LinkageError | _: StackOverflowError => None
     }
@@ -136,11 +141,9 @@ object RelationSample {
  * @param applied the places of those predicates that could be evaluated
  * @param left places of the rows that are left, by row group
  * @param groups how many these are, by row group
- * @param columns of the rows that are left, in the order of the sample
  */
 final case class Evaluation(
     applied: Seq[Int],
-    left: Seq[IndexedSeq[Int]],
-    groups: Seq[SampledGroup],
-    columns: Seq[ColumnSummary]
+    left: Seq[Array[Int]],
+    groups: Seq[SampledGroup]
 )

@@ -1,9 +1,12 @@
 package io.selinger.stats.samples
 
-import io.selinger.testing.Samples
+import io.selinger.stats.{ColumnSample, ColumnSummary, RelationSample}
+import io.selinger.stats.files.SampledValues
+import io.selinger.testing.{Grid, Samples}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 import org.scalatest.funsuite.AnyFunSuite
+import scala.util.Random
 
 class SampledKeysSuite extends AnyFunSuite {
 
@@ -131,6 +134,66 @@ class SampledKeysSuite extends AnyFunSuite {
     assert(longs("l", 1L to 10000L).counts(Seq(0)).distinct._1 >= 9998)
     val even = longs("l", (1L to 10000L).map(_ * 2))
     assert(equalPairs(even, longs("r", (1L to 10000L).map(_ * 2 + 1))).pairs <= 2)
+  }
+
+  /** Of each type, one value much more often than the others, and some once. */
+  private val skewed: Seq[(DataType, Int => Any)] = Seq(
+    IntegerType -> (i => i - 1000),
+    LongType -> (i => i.toLong << 40),
+    DecimalType(7, 2) -> (i => Decimal(i.toLong, 7, 2)),
+    DecimalType(30, 2) -> (i => Decimal(BigDecimal(i) * BigDecimal("1e24"), 30, 2)),
+    StringType -> (i => text("x" * (i % 7) + i)),
+    BooleanType -> (i => i % 2 == 0),
+    DoubleType -> (i => if (i == 5) Double.NaN else i / 3.0),
+    BinaryType -> (i => Array[Byte](i.toByte))
+  )
+
+  // Of two values none is twice as frequent as the average; of bytes no value is kept.
+  private def evenly(kind: DataType) = Set[DataType](BooleanType, BinaryType)(kind)
+
+  test("whatever predicates leave of a column amounts to the same as its values one by one") {
+    val random = new Random(Grid.seed)
+    for ((kind, value) <- skewed; share <- Seq(0.0, 0.02, 0.5, 1.0)) {
+      val groups = Seq.fill(3)(SampledValues.compact(Array.fill[Any](1000)(
+        if (random.nextInt(10) == 0) null
+        else value(if (random.nextInt(4) == 0) 7 else random.nextInt(2000))
+      )))
+      val column = ColumnSample(groups)
+      val all = SampledKeys.wholeSample(
+        "l",
+        RelationSample(IndexedSeq(column), groups.map(_.size), 3000L),
+        HashedColumn.hash(column, kind).map(0 -> _).toMap,
+        Set.empty,
+        complete = true
+      )
+      val left = (0 until 3000).filter(_ => random.nextDouble() < share).toArray
+      val expected = ColumnSummary.summarize(left.iterator.map(groups.flatten))
+      val found = all.only(left, 3).summary(0, column)
+      def plain(summary: ColumnSummary) =
+        summary.copy(frequent = summary.frequent.map(f => f.copy(value = f.value.toString)))
+      assert(plain(found) == plain(expected), s"${Grid.clue}$kind, $share")
+      assert(share < 0.5 || expected.frequent.nonEmpty != evenly(kind))
+    }
+  }
+
+  test("keys are counted as one by one, in samples of any size and in combinations") {
+    val random = new Random(Grid.seed)
+    for (size <- Seq(0, 1, 2, 100, 5000); most <- Seq(1, 10, 100000)) {
+      def values = Seq.fill(size)(if (random.nextInt(9) == 0) null else random.nextInt(most))
+      val columns = Seq(values, values)
+      val found = keys("l", Seq(IntegerType, IntegerType))(columns: _*)
+      for (wanted <- Seq(Seq(0), Seq(1, 0))) {
+        val rows = columns.transpose.map(row => wanted.map(row(_))).filterNot(_.contains(null))
+        val counts = rows.groupBy(identity).values.map(_.size).toSeq.sorted.reverse
+        val counted = found.counts(wanted)
+        assert(counted.sorted.length == rows.size)
+        assert(counted.distinct == ((counts.size, counts.count(_ == 1))), Grid.clue)
+        assert(counted.squares == counts.map(n => n.toDouble * n).sum)
+        Seq(0.5, 1.0, 2.5, 50.0, 1e9).foreach { most =>
+          assert(counted.ofMostFrequent(most) == counts.take(most.toInt).sum.toDouble)
+        }
+      }
+    }
   }
 
   test("nothing is left of nothing") {

@@ -56,15 +56,27 @@ private[estimate] object SampledJoin {
 
   /** Columns of which all rows with one value have one value of each of `keys`. */
   def determining(keys: Seq[Expression], side: PlanEstimate): Set[ExprId] =
-    ofOneSample(keys, side).fold(Set.empty[ExprId]) { found =>
-      val rows = found.head.key.rows
-      def follow(sample: KeySample) = sample.isOfSameRows(found.head) && found.forall(other =>
-        other.key.column != sample.key.column &&
-          rows.determines(sample.key.column, other.key.column)
-      )
+    determinesAll(keys, side).fold(Set.empty[ExprId]) { determines =>
       side.domains.iterator.collect {
-        case (id, domain) if domain.sample.exists(follow) => id
+        case (id, domain) if domain.sample.exists(determines) => id
       }.toSet
+    }
+
+  /** Whether `column` is one of those that [[determining]] finds. */
+  def determines(column: Expression, keys: Seq[Expression], side: PlanEstimate): Boolean =
+    PlanEstimate.columnOf(column).flatMap(sampled(_, side)).exists { sample =>
+      determinesAll(keys, side).exists(_(sample))
+    }
+
+  private def determinesAll(
+      keys: Seq[Expression],
+      side: PlanEstimate
+  ): Option[KeySample => Boolean] =
+    ofOneSample(keys, side).map { found => sample =>
+      sample.isOfSameRows(found.head) && found.forall(other =>
+        other.key.column != sample.key.column &&
+          sample.key.rows.determines(sample.key.column, other.key.column)
+      )
     }
 
   private def sampled(key: Expression, side: PlanEstimate): Option[KeySample] =

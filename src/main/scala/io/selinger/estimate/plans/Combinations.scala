@@ -75,10 +75,8 @@ object Combinations {
     def relationOf(column: Attribute) = input.domains.get(column.exprId).map(_.relation)
     def isFixed(column: Attribute, relations: Set[Long]): Boolean =
       columns.exists(_.exprId == column.exprId) ||
-        relationOf(column).exists(relations) || {
-          val determining = SampledJoin.determining(Seq(column), input)
-          columns.exists(other => determining(other.exprId))
-        }
+        relationOf(column).exists(relations) ||
+        columns.exists(SampledJoin.determines(_, Seq(column), input))
     @tailrec def closure(relations: Set[Long]): Set[Long] = {
       val more = input.determinants.collect {
         case (relation, by) if !relations(relation) && by.forall(isFixed(_, relations)) => relation
@@ -113,10 +111,9 @@ object Combinations {
 
   /** Of a column that determines all the others: its values. */
   private def determined(members: Seq[Expression], input: PlanEstimate): Option[Double] =
-    members.find { member =>
-      val others = SampledJoin.determining(members.filterNot(_ eq member), input)
-      PlanEstimate.columnOf(member).exists(column => others(column.exprId))
-    }.flatMap(input.distinct)
+    members
+      .find(member => SampledJoin.determines(member, members.filterNot(_ eq member), input))
+      .flatMap(input.distinct)
 
   /** Those in `left` rows of a relation, from the combinations that a sample of it has. */
   private def sampled(

@@ -1,5 +1,6 @@
 package io.selinger.stats.files
 
+import io.selinger.stats.OrderedNumbers
 import java.util.BitSet
 import org.apache.spark.sql.types.Decimal
 import org.apache.spark.unsafe.types.UTF8String
@@ -21,7 +22,12 @@ object SampledValues {
       shared(values)
     )
 
-  private final class Encoding(val encode: PartialFunction[Any, Long], val decode: Long => Any)
+  /** @param isOrdered whether values compare as their codes do */
+  private final class Encoding(
+      val encode: PartialFunction[Any, Long],
+      val decode: Long => Any,
+      val isOrdered: Boolean = true
+  )
 
   private def encodingOf(example: Any): Option[Encoding] = example match {
     case _: Long => Some(new Encoding({ case n: Long => n }, identity[Long]))
@@ -29,7 +35,8 @@ object SampledValues {
     case _: Double =>
       Some(new Encoding(
         { case n: Double => java.lang.Double.doubleToRawLongBits(n) },
-        java.lang.Double.longBitsToDouble(_)
+        java.lang.Double.longBitsToDouble(_),
+        isOrdered = false
       ))
     case decimal: Decimal if decimal.precision <= Decimal.MAX_LONG_DIGITS =>
       val (precision, scale) = (decimal.precision, decimal.scale)
@@ -49,7 +56,9 @@ object SampledValues {
       else if (by.encode.isDefinedAt(value)) encoded(i) = by.encode(value)
       value == null || by.encode.isDefinedAt(value)
     }
-    Option.when(all)(new Numbers(encoded, nulls, by.decode))
+    Option.when(all) {
+      if (by.isOrdered) new Ordered(encoded, nulls, by) else new Numbers(encoded, nulls, by)
+    }
   }
 
   private def shared(values: Array[Any]): Objects = {
@@ -65,11 +74,19 @@ object SampledValues {
     new Objects(found, values.length * pointer + distinct + others)
   }
 
-  private final class Numbers(encoded: Array[Long], nulls: BitSet, decode: Long => Any)
+  private sealed class Numbers(codes: Array[Long], nulls: BitSet, by: Encoding)
       extends SampledValues {
-    override def length: Int = encoded.length
-    override def apply(i: Int): Any = if (nulls.get(i)) null else decode(encoded(i))
-    override def bytes: Long = 100L + 8L * encoded.length + nulls.size / 8
+    override def length: Int = codes.length
+    override def apply(i: Int): Any = if (nulls.get(i)) null else by.decode(codes(i))
+    override def bytes: Long = 100L + 8L * codes.length + nulls.size / 8
+  }
+
+  private final class Ordered(codes: Array[Long], nulls: BitSet, by: Encoding)
+      extends Numbers(codes, nulls, by)
+      with OrderedNumbers {
+    override def isNull(i: Int): Boolean = nulls.get(i)
+    override def number(i: Int): Long = codes(i)
+    override def numberOf(value: Any): Option[Long] = by.encode.lift(value)
   }
 
   private final class Objects(values: Array[Any], val bytes: Long) extends SampledValues {

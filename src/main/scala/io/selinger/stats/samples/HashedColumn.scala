@@ -1,6 +1,6 @@
 package io.selinger.stats.samples
 
-import io.selinger.stats.ColumnSample
+import io.selinger.stats.{ColumnSample, ColumnSummary}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 import scala.util.hashing.byteswap64
@@ -22,22 +22,48 @@ final case class HashedColumn(
 ) {
 
   /**
-   * Rows with a value, ascending by its hash. Whatever predicates leave of a sample is in this order
-   * without being sorted.
+   * Rows with a value, ascending by its hash, taken as a number without a sign. Whatever predicates
+   * leave of a sample is in this order without being sorted.
    */
-  lazy val order: Array[Int] = {
-    // A sort of whole numbers with the row in their lower half.
-    val sorted = new Array[Long](hashes.length - nulls.cardinality)
-    var (row, next) = (0, 0)
-    while (row < hashes.length) {
+  lazy val order: Array[Int] = ordered(Array.range(0, hashes.length))
+
+  /** The same of some rows, ascending, which are also given as a set. */
+  private[samples] def orderOf(rows: Array[Int], set: java.util.BitSet): Array[Int] =
+    if (rows.length < hashes.length / HashedColumn.fewRows) ordered(rows)
+    else java.util.Arrays.stream(order).filter(set.get(_)).toArray
+
+  /**
+   * What the values of some rows amount to.
+   *
+   * @param sorted those of the rows that have a value, those of equal hashes together
+   */
+  private[samples] def summary(rows: Int, sorted: Array[Int], values: ColumnSample): ColumnSummary =
+    ColumnSummary.ofRuns(rows, sorted, (one, other) => hashes(one) == hashes(other), values)
+
+  private[samples] def summaryOfAll(values: ColumnSample): ColumnSummary =
+    summary(hashes.length, order, values)
+
+  private def ordered(rows: Array[Int]): Array[Int] = {
+    // The row in the lower half, which is not looked at.
+    val keys = new Array[Long](rows.length)
+    var i = 0
+    var next = 0
+    while (i < rows.length) {
+      val row = rows(i)
       if (!nulls.get(row)) {
-        sorted(next) = (hashes(row).toLong << 32) | row.toLong
+        keys(next) = (hashes(row).toLong << 32) | row.toLong
         next += 1
       }
-      row += 1
+      i += 1
     }
-    java.util.Arrays.sort(sorted)
-    sorted.map(_.toInt)
+    val sorted = HashSort.sorted(keys, next, from = 32)
+    i = 0
+    val places = new Array[Int](next)
+    while (i < next) {
+      places(i) = sorted(i).toInt
+      i += 1
+    }
+    places
   }
 
   /** Driver memory, in bytes. */
@@ -45,6 +71,13 @@ final case class HashedColumn(
 }
 
 object HashedColumn {
+
+  // Of so small a part of the rows, sorting takes less than looking through the order of all.
+  private val fewRows = 8
+
+  /** A hash with a lowest bit that keeps the half of the sample that the row belongs to. */
+  private[samples] def halved(hash: Int, row: Int): Long =
+    (java.lang.Integer.toUnsignedLong(hash) << 1) | (row & 1L)
 
   /** The hashes of a column; `None` where equal values may have different hashes. */
   def hash(column: ColumnSample, kind: DataType): Option[HashedColumn] = Option.when(isKey(kind)) {

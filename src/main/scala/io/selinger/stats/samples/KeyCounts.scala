@@ -1,5 +1,7 @@
 package io.selinger.stats.samples
 
+import java.util.stream.IntStream
+
 /** Occurrences in the two halves of a sample. */
 final case class Occurrences(even: Int, odd: Int) {
   def all: Int = even + odd
@@ -16,7 +18,8 @@ final case class KeyCounts(sorted: Array[Long]) {
 
   /** Occurrences in a part of the hashes. */
   private[stats] def occurrences(from: Int, until: Int): Occurrences = {
-    var (i, odd) = (from, 0)
+    var i = from
+    var odd = 0
     while (i < until) {
       odd += (sorted(i) & 1L).toInt
       i += 1
@@ -25,59 +28,73 @@ final case class KeyCounts(sorted: Array[Long]) {
   }
 
   /** Where the key that begins at `from` ends. */
-  private[stats] def end(from: Int): Int = {
+  private def end(from: Int): Int = {
     val key = sorted(from) >> 1
     var i = from + 1
     while (i < sorted.length && sorted(i) >> 1 == key) i += 1
     i
   }
 
-  /** Distinct keys, and those of them that occur once. */
-  lazy val distinct: (Int, Int) = {
-    val counts = sizes
-    (counts.length, counts.count(_ == 1))
-  }
+  private lazy val (sizes: Array[Int], keysOfSize: Array[Int]) = bySize
 
-  /** Rows of each key. */
-  private def sizes: Array[Int] = {
-    val found = Array.newBuilder[Int]
-    var i = 0
-    while (i < sorted.length) {
-      val next = end(i)
-      found += next - i
-      i = next
+  /**
+   * The numbers of rows that keys have, the largest first, and how many keys have each: few numbers,
+   * though there may be many keys. In a method, since loops of a lazy value are never compiled.
+   */
+  private def bySize: (Array[Int], Array[Int]) = {
+    val keys = new Array[Int](sorted.length + 1)
+    var (from, largest) = (0, 0)
+    while (from < sorted.length) {
+      val next = end(from)
+      keys(next - from) += 1
+      largest = math.max(largest, next - from)
+      from = next
     }
-    found.result()
+    val found = IntStream.rangeClosed(-largest, -1).map(-_).filter(keys(_) > 0).toArray
+    (found, found.map(keys(_)))
   }
 
-  /** The sum of their squares: pairs of equal keys, each row with itself among them. */
-  lazy val squares: Double = sizes.map(rows => rows.toDouble * rows).sum
+  /** Distinct keys, and those of them that occur once. */
+  def distinct: (Int, Int) = (keysOfSize.sum, if (sizes.lastOption.contains(1)) keysOfSize.last else 0)
 
-  /** Rows of the most frequent key, of that and the next one, and so on. */
-  private lazy val mostFrequent: Array[Int] = {
-    val counts = sizes
-    java.util.Arrays.sort(counts)
-    counts.reverse.scanLeft(0)(_ + _).tail
-  }
+  /** Pairs of equal keys, each row with itself among them. */
+  lazy val squares: Double = sizes.indices.map(i => keysOfSize(i) * sizes(i).toDouble * sizes(i)).sum
 
   /** Rows that so many keys have at most. */
-  def ofMostFrequent(keys: Double): Double =
-    if (mostFrequent.isEmpty || keys < 1.0) 0.0
-    else mostFrequent(math.min(mostFrequent.length.toDouble, keys).toInt - 1).toDouble
+  def ofMostFrequent(keys: Double): Double = {
+    var rows = 0.0
+    var left = math.floor(keys)
+    var i = 0
+    while (i < sizes.length && left > 0.0) {
+      val taken = math.min(left, keysOfSize(i).toDouble)
+      rows += taken * sizes(i)
+      left -= taken
+      i += 1
+    }
+    rows
+  }
 }
 
 object KeyCounts {
 
   /** Calls `found` with the occurrences of each key that both have. */
   def common(left: KeyCounts, right: KeyCounts)(found: (Occurrences, Occurrences) => Unit): Unit = {
-    var (i, j) = (0, 0)
-    while (i < left.sorted.length && j < right.sorted.length) {
-      val (leftKey, rightKey) = (left.sorted(i) >> 1, right.sorted(j) >> 1)
-      val (leftEnd, rightEnd) =
-        (if (leftKey <= rightKey) left.end(i) else i, if (rightKey <= leftKey) right.end(j) else j)
-      if (leftKey == rightKey) found(left.occurrences(i, leftEnd), right.occurrences(j, rightEnd))
-      i = leftEnd
-      j = rightEnd
+    val ofLeft = left.sorted
+    val ofRight = right.sorted
+    var i = 0
+    var j = 0
+    while (i < ofLeft.length && j < ofRight.length) {
+      val leftKey = ofLeft(i) >> 1
+      val rightKey = ofRight(j) >> 1
+      if (leftKey < rightKey) i += 1
+      else if (leftKey > rightKey) j += 1
+      else {
+        val leftEnd = left.end(i)
+        val rightEnd = right.end(j)
+        found(left.occurrences(i, leftEnd), right.occurrences(j, rightEnd))
+        i = leftEnd
+        j = rightEnd
+      }
     }
   }
 }

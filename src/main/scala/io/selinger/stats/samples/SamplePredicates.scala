@@ -303,18 +303,19 @@ object SamplePredicates
     val whole = unfiltered(question, key, answer, sample, limits)
     evaluation.fold(whole) { evaluation =>
       val applied = evaluation.applied.map(possible(_))
+      val keys = whole.keys.only(
+        sample.placesOf(evaluation.left),
+        evaluation.groups.count(_.matched > 0)
+      )
       SampleResult(
         applied,
         evaluation.groups,
         sample.covered,
         applied.flatMap(placesOf).distinct.map(whole.columns(_).alike).maxOption.getOrElse(0.0),
         whole.columns.map { case (i, column) =>
-          i -> evaluation.columns(i).copy(alike = column.alike)
+          i -> keys.summary(i, sample.columns(i)).copy(alike = column.alike)
         },
-        whole.keys.only(
-          sample.placesOf(evaluation.left),
-          evaluation.groups.count(_.matched > 0)
-        )
+        keys
       )
     }
   }

@@ -183,11 +183,12 @@ object SampleStore {
       limits: SampleLimits
   ): ColumnFacts = {
     val (name, kind) = question.columns(i)
-    def result = ColumnFacts(
-      sample.columns(i).summary,
-      sample.columns(i).alike,
-      HashedColumn.hash(sample.columns(i), kind)
-    )
+    def result = {
+      val column = sample.columns(i)
+      val hashed = HashedColumn.hash(column, kind)
+      val summary = hashed.fold(column.summary)(_.summaryOfAll(column))
+      ColumnFacts(summary, column.alike, hashed)
+    }
     if (!answer.complete) result
     else {
       val key = ColumnKey(question.groups, question.rows, name, kind)

@@ -1,8 +1,9 @@
 package io.selinger.stats.samples
 
 import com.google.common.cache.{Cache, CacheBuilder}
-import io.selinger.stats.RelationSample
+import io.selinger.stats.{ColumnSample, ColumnSummary, RelationSample}
 import java.util.concurrent.ConcurrentHashMap
+import java.util.stream.IntStream
 import org.apache.spark.sql.types.DataType
 import scala.util.hashing.byteswap64
 
@@ -64,7 +65,7 @@ final class SampledKeys private (
     else
       new SampledKeys(
         source,
-        rows.map(places),
+        java.util.Arrays.stream(rows).map(places(_)).toArray,
         columns,
         ordered,
         complete,
@@ -84,8 +85,14 @@ final class SampledKeys private (
   def determines(column: Int, other: Int): Boolean =
     dependencies.computeIfAbsent(
       (column, other),
-      _ => sampledRowsAgree(column, other) || neighboursAgree(column, other)
+      _ => sampledRowsAgree(column, other) || whole.neighboursOfAllAgree(column, other)
     )
+
+  private val neighbours = new ConcurrentHashMap[(Int, Int), Boolean]()
+
+  /** The same for whatever predicates have left. */
+  private def neighboursOfAllAgree(column: Int, other: Int): Boolean =
+    neighbours.computeIfAbsent((column, other), _ => neighboursAgree(column, other))
 
   /**
    * Runs of equal values, as a share of the rows: how many rows have another value than the row
@@ -99,7 +106,9 @@ final class SampledKeys private (
         columns.get(column).map(_.neighbours).filter(_.length >= 2 * SampledKeys.leastPairs).map {
           values =>
             val pairs = values.length / 2
-            ((0 until pairs).count(i => values(2 * i) != values(2 * i + 1)) + 1.0) / pairs
+            val changes =
+              IntStream.range(0, pairs).filter(i => values(2 * i) != values(2 * i + 1)).count()
+            (changes + 1.0) / pairs
         }
     )
 
@@ -130,31 +139,40 @@ final class SampledKeys private (
     }).getOrElse(false)
 
   private def sampledRowsAgree(column: Int, other: Int): Boolean = {
-    val (sorted, keys) = (byKey(column), columns(column).hashes)
-    val values = columns(other).hashes
-    var (pairs, agreeing, i) = (0, 0, 1)
-    while (i < sorted.length) {
-      val (before, row) = (sorted(i - 1), sorted(i))
+    val (sorted, keys, values) = (byKey(column), columns(column).hashes, columns(other).hashes)
+    // If more pairs differ, the others cannot be enough, however many there are.
+    val most = (sorted.length * (1.0 - SampledKeys.leastAgreement)).toInt + 1
+    var (pairs, differing) = (0, 0)
+    var i = 1
+    while (i < sorted.length && differing <= most) {
+      val before = sorted(i - 1)
+      val row = sorted(i)
       if (keys(before) == keys(row)) {
         pairs += 1
-        if (values(before) == values(row)) agreeing += 1
+        if (values(before) != values(row)) differing += 1
       }
       i += 1
     }
-    pairs >= SampledKeys.leastNeighbours && {
+    pairs >= SampledKeys.leastNeighbours && differing <= most && {
       val chance = equalByChance(other)
-      val beyond = (agreeing.toDouble / pairs - chance) / (1.0 - chance)
+      val beyond = ((pairs - differing).toDouble / pairs - chance) / (1.0 - chance)
       chance < 0.99 && beyond >= SampledKeys.leastAgreement
     }
   }
 
   private val sortedRows = new ConcurrentHashMap[Int, Array[Int]]()
 
-  /** Places in the sample of rows with a value, ascending by its hash. */
+  /** Places in the sample of rows with a value, those of equal hashes together. */
   private def byKey(column: Int): Array[Int] = sortedRows.computeIfAbsent(
     column,
-    _ => if (unfiltered.isEmpty) columns(column).order else columns(column).order.filter(kept.get)
+    _ => if (unfiltered.isEmpty) columns(column).order else columns(column).orderOf(places, kept)
   )
+
+  /** What the values that a column of the sample has in these rows amount to. */
+  def summary(column: Int, values: ColumnSample): ColumnSummary = columns.get(column) match {
+    case Some(hashed) => hashed.summary(rows, byKey(column), values)
+    case None => ColumnSummary.summarize(places.iterator.map(values(_)))
+  }
 
   private lazy val kept: java.util.BitSet = {
     val found = new java.util.BitSet()
@@ -177,30 +195,36 @@ final class SampledKeys private (
   private def count(wanted: Seq[Int]): KeyCounts = wanted match {
     case Seq(column) =>
       val hashes = columns(column).hashes
-      // The lowest bit keeps the half that the row belongs to, beside its neighbours of equal key.
-      KeyCounts(byKey(column).map(row => (hashes(row).toLong << 1) | (row & 1L)))
+      val sorted = byKey(column)
+      val keys = new Array[Long](sorted.length)
+      var i = 0
+      while (i < keys.length) {
+        keys(i) = HashedColumn.halved(hashes(sorted(i)), sorted(i))
+        i += 1
+      }
+      KeyCounts(keys)
     case _ => combinations(wanted.map(columns).toArray)
   }
 
   private def combinations(hashed: Array[HashedColumn]): KeyCounts = {
     val keys = new Array[Long](rows)
-    var (row, present) = (0, 0)
+    var row = 0
+    var present = 0
     while (row < rows) {
-      var (column, hash, isNull) = (0, 17L, false)
-      while (column < hashed.length && !isNull) {
-        isNull = hashed(column).nulls.get(places(row))
-        hash = byteswap64(hash * 31 + hashed(column).hashes(places(row)))
+      val place = places(row)
+      var column = 0
+      var hash = 17L
+      while (column < hashed.length && !hashed(column).nulls.get(place)) {
+        hash = byteswap64(hash * 31 + hashed(column).hashes(place))
         column += 1
       }
-      if (!isNull) {
-        keys(present) = (hash << 1) | (places(row) & 1L)
+      if (column == hashed.length) {
+        keys(present) = HashedColumn.halved((hash >>> 32).toInt, place)
         present += 1
       }
       row += 1
     }
-    val found = java.util.Arrays.copyOf(keys, present)
-    java.util.Arrays.sort(found)
-    KeyCounts(found)
+    KeyCounts(HashSort.sorted(keys, present, from = 1))
   }
 
   // Queries that join two relations ask for the same numbers, as long as both are kept.

@@ -101,7 +101,9 @@ object SharedSession {
   /** No code is generated: to compile it takes longer than a small query runs. */
   val interpreted: Seq[(String, String)] = Seq(
     "spark.sql.codegen.wholeStage" -> "false",
-    "spark.sql.codegen.factoryMode" -> "NO_CODEGEN"
+    "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
+    // The interpreter clears a cache of common expressions for each row.
+    "spark.sql.subexpressionElimination.enabled" -> "false"
   )
 
   /** Runs `body` on stock Spark with the settings that the session `like` has now. */
@@ -170,7 +172,10 @@ object SharedSession {
     builder.withExtensions(_.injectPreCBORule(_ => BeforeCbo))
     extensions.foreach(builder.withExtensions)
     MissingClasses.remember()
-    builder.create()
+    val session = builder.create()
+    // It adds up the metrics of every query for Spark's UI, a fifth of the time of short ones.
+    session.sharedState.statusStore.listener.foreach(session.sparkContext.removeSparkListener)
+    session
   }
 
   private def use(session: SparkSession): Unit = {

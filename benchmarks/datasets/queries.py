@@ -81,6 +81,19 @@ def without_limit(sql: str) -> str | None:
     return "".join(token.text for token in pieces[:keyword]).rstrip()
 
 
+def with_other_numbers(sql: str, more: int) -> str:
+    """Add ``more`` to whole numbers that predicates compare with: years, prices, keys of days.
+
+    Numbers below 40 stay, for they are places, lengths and precisions as often as values.
+    """
+    return "".join(
+        str(int(token.text) + more)
+        if token.kind == "number" and token.text.isdigit() and int(token.text) >= 40
+        else token.text
+        for token in tokens(sql)
+    )
+
+
 def load_queries(suite: str) -> dict[str, Query]:
     texts = query_texts(suite) if suite in OWN else _texts_of_duckdb(suite)
     return {name: Query(name, text, to_spark(text)) for name, text in texts.items()}

@@ -19,7 +19,14 @@ import pytest
 from benchmarks import analyze, commands, footers, operators, plancost, planning, run
 from benchmarks.datasets import own
 from benchmarks.datasets.layouts import LAYOUTS, rewrite_table, slices
-from benchmarks.datasets.queries import choose, load_queries, to_spark, tokens, without_limit
+from benchmarks.datasets.queries import (
+    choose,
+    load_queries,
+    to_spark,
+    tokens,
+    with_other_numbers,
+    without_limit,
+)
 from benchmarks.demo import change_table
 from benchmarks.estimates.qerror import estimates_table
 from benchmarks.estimates.qerror import summarise as summarise_estimates
@@ -81,6 +88,11 @@ def test_only_the_outermost_limit_goes() -> None:
     )
     assert without_limit("select * from (select 1 limit 5)") is None
     assert without_limit("select 'limit 5'") is None
+
+
+def test_other_numbers_are_those_that_predicates_compare_with() -> None:
+    sql = "select x1200, '1200', \"1200\", cast(a as decimal(15, 2)) from t where y = 1998 and z > 0.1"
+    assert with_other_numbers(sql, 3) == sql.replace("y = 1998", "y = 2001")
     assert without_limit("select 1 limit 5 -- all") == "select 1"
 
 
@@ -616,7 +628,8 @@ def test_the_aggregations_of_our_own_run_on_their_tables() -> None:
 
 
 def test_planning_cost_is_the_difference_of_medians() -> None:
-    first = {"stock_first_ms": 100.0, "selinger_first_ms": 250.0}
+    first: dict[str, Any] = {"stock_first_ms": 100.0, "selinger_first_ms": 250.0}
+    first |= {"stock_new_ms": [10.0, 12.0], "selinger_new_ms": [30.0, 33.0]}
     rows = [
         {"name": "q01", "stock_ms": [10.0, 20.0, 12.0], "selinger_ms": [15.0, 40.0, 18.0], **first},
         {"name": "q02", "stock_ms": [50.0, 50.0, 50.0], "selinger_ms": [45.0, 75.0, 50.0], **first},
@@ -627,6 +640,7 @@ def test_planning_cost_is_the_difference_of_medians() -> None:
     assert summary["added_ms_median"] == 6.0
     assert summary["added_ms_p95"] == summary["added_ms_max"] == 8.0
     assert summary["total_ratio"] == pytest.approx(84.0 / 70.0)
+    assert summary["new_added_ms_median"] == summary["new_added_ms_p95"] == 20.5
     assert summary["first_plans_selinger_ms"] - summary["first_plans_stock_ms"] == 450.0
     assert summarise_plan_cost([]) == {"queries": 0}
 
@@ -868,15 +882,19 @@ def test_planning_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_plancost_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plancost, "make", lambda *_: results_in)
-    monkeypatch.setattr(
-        plancost, "plan_once", lambda client, *_: 10.0 if client.profile.name == "stock" else 15.0
-    )
+
+    def planned(client: Any, _: Any, times: int, more: int = 0) -> float:
+        return 10.0 if client.profile.name == "stock" else 15.0 + more
+
+    monkeypatch.setattr(plancost, "plan_once", planned)
     monkeypatch.setattr("benchmarks.sessions.profiles.Profile.with_copied_jar", lambda one, _: one)
     assert plancost.main(["--suite", "tpch"]) == 0
     found = published_from("plancost-tpch-sf1", results_in)
     assert len(found["rows"]) == 22
     assert found["rows"][0]["ratio"] == found["summary"]["total_ratio"] == 1.5
     assert found["summary"]["added_ms_p95"] == 5.0
+    # In three rounds, each with other numbers.
+    assert found["summary"]["new_added_ms_p95"] == 7.0
 
 
 def test_footers_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,6 +63,8 @@ class Suite:
             "spark.selinger.mode": mode,
             "spark.sql.codegen.wholeStage": str(adaptive).lower(),
             "spark.sql.codegen.factoryMode": "FALLBACK" if adaptive else "NO_CODEGEN",
+            # The interpreter clears a cache of common expressions for each row.
+            "spark.sql.subexpressionElimination.enabled": str(adaptive).lower(),
         }.items():
             self.spark.conf.set(key, value)
         frame = self.spark.sql(sql)
@@ -96,6 +98,9 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
     }.items():
         builder = builder.config(key, value)
     spark = selinger.configure(builder).getOrCreate()
+    # It adds up the metrics of every query for Spark's UI, which takes as long as a short query.
+    listener = spark._jsparkSession.sharedState().statusStore().listener().get()
+    spark.sparkContext._jsc.sc().removeSparkListener(listener)
     for table in sorted(Path(folder).glob("*.parquet")):
         spark.read.parquet(str(table)).createOrReplaceTempView(table.stem)
     oracle = duck.connect()

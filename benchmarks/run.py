@@ -40,7 +40,7 @@ def parser(
     commands.add_data(made, *SUITES, *OWN)
     add = made.add_argument
     add("--layout", choices=LAYOUTS, default=GENERATED, help="how rows lie in files")
-    add("--queries", default="all", help="all, or q01,q05,q20-q29")
+    add("--queries", default="all", help="all, q01,q05,q20-q29, or every:3")
     add("--runs", type=int, default=3, help="measured runs of every query and profile")
     add("--settle", type=int, default=0, help="queries run once, unmeasured, before the first")
     add("--planning-runs", type=int, default=5, help="plannings alone, for the planning time")

@@ -110,11 +110,13 @@ def choose(queries: dict[str, Query], wanted: str) -> list[Query]:
     """Pick queries by a list on the command line."""
     if wanted == "all":
         return list(queries.values())
+    if step := re.fullmatch(r"every:([1-9]\d*)", wanted.strip()):
+        return list(queries.values())[:: int(step[1])]
     names: set[str] = set()
     for item in wanted.split(","):
         match = re.fullmatch(r"q?(\d+)(?:-q?(\d+))?", item.strip())
         if match is None:
-            raise ValueError(f"{item!r} is not a query name; write all, q05 or q01-q09")
+            raise ValueError(f"{item!r} is not a query name; write all, q05, q01-q09 or every:3")
         first, last = int(match[1]), int(match[2] or match[1])
         names.update(f"q{number:02d}" for number in range(first, last + 1))
     unknown = sorted(names - set(queries))

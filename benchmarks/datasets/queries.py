@@ -81,17 +81,20 @@ def without_limit(sql: str) -> str | None:
     return "".join(token.text for token in pieces[:keyword]).rstrip()
 
 
-def with_other_numbers(sql: str, more: int) -> str:
-    """Add ``more`` to whole numbers that predicates compare with: years, prices, keys of days.
+def with_other_numbers(sql: str, more: int) -> str | None:
+    """Add ``more`` to whole numbers such as years and prices, but those of a LIMIT.
 
-    Numbers below 40 stay, for they are places, lengths and precisions as often as values.
+    Numbers below 40 stay, for they are places, lengths and precisions as often as values. ``None``
+    if none changes.
     """
-    return "".join(
-        str(int(token.text) + more)
-        if token.kind == "number" and token.text.isdigit() and int(token.text) >= 40
-        else token.text
-        for token in tokens(sql)
-    )
+    made, before = [], ""
+    for token in tokens(sql):
+        changes = token.kind == "number" and token.text.isdigit() and int(token.text) >= 40
+        changes = changes and before != "LIMIT"
+        made.append(str(int(token.text) + more) if changes else token.text)
+        before = before if token.kind == "space" else token.text.upper()
+    changed = "".join(made)
+    return None if changed == sql else changed
 
 
 def load_queries(suite: str) -> dict[str, Query]:

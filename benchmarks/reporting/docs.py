@@ -53,7 +53,8 @@ LABELS = {
         "added_ms_median": "added to the planning of a query, median, ms",
         "added_ms_p95": "the same, 95th percentile, ms",
         "added_ms_max": "the same, at most, ms",
-        "new_added_ms_median": "added where the query has numbers never seen before, median, ms",
+        "new_queries": "queries planned with other numbers, such as years and prices",
+        "new_added_ms_median": "added to the planning of these, median, ms",
         "new_added_ms_p95": "the same, 95th percentile, ms",
     },
     "footers": {

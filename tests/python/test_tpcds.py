@@ -98,7 +98,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
     }.items():
         builder = builder.config(key, value)
     spark = selinger.configure(builder).getOrCreate()
-    # It adds up the metrics of every query for Spark's UI, which takes as long as a short query.
+    # Spark's UI, which nobody sees here, has this listener add up the metrics of every query.
     listener = spark._jsparkSession.sharedState().statusStore().listener().get()
     spark.sparkContext._jsc.sc().removeSparkListener(listener)
     for table in sorted(Path(folder).glob("*.parquet")):

@@ -46,7 +46,9 @@ class RelationSampleSuite extends AnyFunSuite with SharedSession {
     // x1, x11 to x19: all below 50.
     assert(found.groups.map(_.matched) == Seq(10, 0))
     val left = sample.placesOf(found.left).map(sample.columns(0)(_)).toSeq
-    assert(left == 11.to(19) || left == 1 +: 11.to(19))
+    assert(left == 1 +: 11.to(19))
+    val second = evaluate(GreaterThanOrEqual(k, Literal(197)))
+    assert(sample.placesOf(second.left).map(sample.columns(0)(_)).toSeq == Seq(197, 198, 199))
   }
 
   test("a predicate that raises for a row is left out, whatever it raises") {
@@ -76,6 +78,11 @@ class RelationSampleSuite extends AnyFunSuite with SharedSession {
     val mixed = Seq.fill(8)(Seq.fill(500)(random.nextInt(100): Any))
     assert(column(mixed: _*).alike < 0.05)
     assert(column(Seq.fill(10)(null), Seq.fill(10)(null)).alike == 0.0)
+  }
+
+  test("values are found by their place in the whole sample, though row groups are empty") {
+    val found = column(Nil, Seq(1, 2), Nil, Nil, Seq(null), Seq(3), Nil)
+    assert((0 until 4).map(found(_)) == Seq[Any](1, 2, null, 3))
   }
 
   test("a summary counts nulls, values, repetitions, widths") {

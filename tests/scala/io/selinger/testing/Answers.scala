@@ -33,11 +33,15 @@ object Answer {
     case (a, b) => Some(s"expected $a, found $b")
   }
 
+  // Two stages that run at the same time may both fail: then the cause is the error of one of them.
+  private val several = "STAGE_MATERIALIZATION_MULTIPLE_FAILURES"
+
   private def condition(error: Throwable): String = {
     val causes = Iterator.iterate(error)(_.getCause).takeWhile(_ != null).toSeq
     causes
       .collectFirst {
-        case known: SparkThrowable if known.getCondition != null => known.getCondition
+        case known: SparkThrowable if known.getCondition != null && known.getCondition != several =>
+          known.getCondition
       }
       .getOrElse(causes.last.getClass.getName)
   }

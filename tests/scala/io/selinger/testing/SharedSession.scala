@@ -173,7 +173,7 @@ object SharedSession {
     extensions.foreach(builder.withExtensions)
     MissingClasses.remember()
     val session = builder.create()
-    // It adds up the metrics of every query for Spark's UI, a fifth of the time of short ones.
+    // Spark's UI, which nobody sees here, has this listener add up metrics: a fifth of the processor time.
     session.sharedState.statusStore.listener.foreach(session.sparkContext.removeSparkListener)
     session
   }

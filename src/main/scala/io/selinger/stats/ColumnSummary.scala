@@ -109,15 +109,15 @@ object ColumnSummary {
       .filter(i => i == 0 || !isSame(sorted(i - 1), sorted(i)))
       .toArray
     val summary = new Builder(rows, sorted.length, starts.length)
-    val ends = column.chunks.map(new Ends(_)).toIndexedSeq
+    val ends = column.byGroup.map(new Ends(_))
     var run = 0
     while (run < starts.length) {
       val next = if (run + 1 < starts.length) starts(run + 1) else sorted.length
       val place = sorted(starts(run))
-      val chunk = column.chunkOf(place)
-      val i = place - column.starts(chunk)
-      ends(chunk).add(i)
-      summary.add(column.chunks(chunk)(i), next - starts(run))
+      val group = column.groupOf(place)
+      val i = place - column.starts(group)
+      ends(group).add(i)
+      summary.add(column.byGroup(group)(i), next - starts(run))
       run += 1
     }
     summary.result(ends.flatMap(_.low).minOption, ends.flatMap(_.high).maxOption)

@@ -18,20 +18,26 @@ final case class ColumnSample(
     neighbours: IndexedSeq[Any] = IndexedSeq.empty
 ) {
 
-  /** The first place of each row group in the whole sample. */
-  private[stats] lazy val starts: Array[Int] = chunks.scanLeft(0)(_ + _.length).toArray
+  // Samples of many files come as lists.
+  private[stats] lazy val byGroup: IndexedSeq[IndexedSeq[Any]] = chunks.toIndexedSeq
 
-  /** The row group of a place in the whole sample. */
-  private[stats] def chunkOf(place: Int): Int = {
-    var chunk = 0
-    while (starts(chunk + 1) <= place) chunk += 1
-    chunk
+  /** The first place of each row group in the whole sample. */
+  private[stats] lazy val starts: Array[Int] = byGroup.scanLeft(0)(_ + _.length).toArray
+
+  /** The row group of a place in the whole sample: the last one that begins there or before. */
+  private[stats] def groupOf(place: Int): Int = {
+    var (low, high) = (0, byGroup.length - 1)
+    while (low < high) {
+      val middle = (low + high + 1) / 2
+      if (starts(middle) <= place) low = middle else high = middle - 1
+    }
+    low
   }
 
   /** The value at a place in the whole sample. */
   def apply(place: Int): Any = {
-    val chunk = chunkOf(place)
-    chunks(chunk)(place - starts(chunk))
+    val group = groupOf(place)
+    byGroup(group)(place - starts(group))
   }
 
   def summary: ColumnSummary = ColumnSummary.summarize(chunks.iterator.flatten)
@@ -116,16 +122,19 @@ final case class RelationSample(columns: IndexedSeq[ColumnSample], sizes: Seq[In
       among: Seq[Array[Int]],
       deadline: Long
   ): Option[Seq[Array[Int]]] =
-    try
-      Some(among.zipWithIndex.map { case (rows, group) =>
-        val test = RowTest.of(predicate, columns(_).chunks(group))
-        val inTime: IntPredicate = i => {
-          if ((i & 255) == 0 && System.nanoTime() > deadline) throw RelationSample.OutOfTime
-          true
-        }
-        java.util.Arrays.stream(rows).filter(inTime.and(test)).toArray
+    try {
+      val ofGroup = new RowTest(predicate)
+      Some(among.zipWithIndex.map {
+        case (none, _) if none.isEmpty => none
+        case (rows, group) =>
+          val inTime: IntPredicate = i => {
+            if ((i & 255) == 0 && System.nanoTime() > deadline) throw RelationSample.OutOfTime
+            true
+          }
+          val test = ofGroup.on(columns(_).byGroup(group))
+          java.util.Arrays.stream(rows).filter(inTime.and(test)).toArray
       })
-    catch {
+    } catch {
       // A pattern may also recurse too deeply on a long text.
       case NonFatal(_) | _: LinkageError | _: StackOverflowError => None
     }

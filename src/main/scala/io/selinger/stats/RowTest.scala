@@ -6,47 +6,62 @@ import org.apache.spark.sql.types.StringType
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Whether a predicate is true of rows. Most predicates compare columns with constants: that is done with
- * machine integers, many times as fast as Catalyst's interpreter, to which all others are left.
+ * Whether a predicate is true of rows. Most predicates compare columns with constants: where a column
+ * is one of [[OrderedNumbers]] that is done with machine integers, many times as fast as Catalyst's
+ * interpreter, to which all others are left.
+ *
+ * Unlike there, the right side of AND is not computed where the left one is null, and so cannot raise.
+ *
+ * @param predicate bound to columns by [[BoundReference]]s
  */
-private[stats] object RowTest {
+private[stats] final class RowTest(predicate: Expression) {
+  import RowTest._
+
+  private val root = testOf(predicate, wanted = true)
 
   /**
    * A test of the row at a place.
    *
-   * @param predicate bound to columns by [[BoundReference]]s
    * @param columns their values; asked only for those that the predicate refers to
    */
-  def of(predicate: Expression, columns: Int => IndexedSeq[Any]): IntPredicate =
-    test(predicate, wanted = true, columns)
+  def on(columns: Columns): IntPredicate = root(columns)
+}
+
+private object RowTest {
+
+  type Columns = Int => IndexedSeq[Any]
 
   /** Whether the predicate is true, or whether it is false, which it is not where it is null. */
-  private def test(
-      predicate: Expression,
-      wanted: Boolean,
-      columns: Int => IndexedSeq[Any]
-  ): IntPredicate = {
-    def part(of: Expression) = test(of, wanted, columns)
+  private def testOf(predicate: Expression, wanted: Boolean): Columns => IntPredicate = {
+    def both(left: Expression, right: Expression): Columns => IntPredicate = {
+      val (one, other) = (testOf(left, wanted), testOf(right, wanted))
+      columns => one(columns).and(other(columns))
+    }
+    def either(left: Expression, right: Expression): Columns => IntPredicate = {
+      val (one, other) = (testOf(left, wanted), testOf(right, wanted))
+      columns => one(columns).or(other(columns))
+    }
     predicate match {
-      case And(left, right) if wanted => part(left).and(part(right))
-      case And(left, right) => part(left).or(part(right))
-      case Or(left, right) if wanted => part(left).or(part(right))
-      case Or(left, right) => part(left).and(part(right))
-      case Not(child) => test(child, !wanted, columns)
-      case IsNull(column: BoundReference) => ofNulls(columns(column.ordinal), wanted)
-      case IsNotNull(column: BoundReference) => ofNulls(columns(column.ordinal), !wanted)
+      case And(left, right) => if (wanted) both(left, right) else either(left, right)
+      case Or(left, right) => if (wanted) either(left, right) else both(left, right)
+      case Not(child) => testOf(child, !wanted)
+      case IsNull(column: BoundReference) => columns => ofNulls(columns(column.ordinal), wanted)
+      case IsNotNull(column: BoundReference) => columns => ofNulls(columns(column.ordinal), !wanted)
       case _ =>
-        constants(predicate).flatMap(_.test(columns, wanted))
-          .getOrElse(interpreted(predicate, wanted, columns))
+        val comparison = comparisonOf(predicate)
+        columns =>
+          comparison.flatMap(_.test(columns, wanted))
+            .getOrElse(interpreted(predicate, wanted, columns))
     }
   }
 
-  /** A column whose value lies in ranges: between two numbers, or equal to a constant. */
-  private sealed abstract class Constants(column: BoundReference) {
+  /** A column compared with constants. Prepared once, and tested on the values of each row group. */
+  private sealed abstract class Comparison(column: BoundReference) {
     protected def ofNumbers(numbers: OrderedNumbers, wanted: Boolean): Option[IntPredicate]
     protected def ofTexts(texts: IndexedSeq[Any], wanted: Boolean): Option[IntPredicate]
 
-    final def test(columns: Int => IndexedSeq[Any], wanted: Boolean): Option[IntPredicate] =
+    /** None where the values are of neither kind. */
+    final def test(columns: Columns, wanted: Boolean): Option[IntPredicate] =
       columns(column.ordinal) match {
         case numbers: OrderedNumbers => ofNumbers(numbers, wanted)
         case texts if column.dataType == StringType => ofTexts(texts, wanted)
@@ -54,23 +69,31 @@ private[stats] object RowTest {
       }
   }
 
-  private final class OneOf(column: BoundReference, values: Seq[Any]) extends Constants(column) {
+  private final class OneOf(column: BoundReference, values: Seq[Any]) extends Comparison(column) {
 
-    override protected def ofNumbers(numbers: OrderedNumbers, wanted: Boolean) = {
-      val found = values.flatMap(numbers.numberOf).distinct.sorted.toArray
-      Option.when(values.forall(numbers.numberOf(_).isDefined)) { i =>
+    private lazy val texts = {
+      val found = new java.util.HashSet[Any]()
+      values.foreach(found.add)
+      Option.when(values.forall(_.isInstanceOf[UTF8String]))(found)
+    }
+
+    // A value is the same number in all row groups that have one for it.
+    private var known = Option.empty[Array[Long]]
+
+    private def numbersOf(numbers: OrderedNumbers): Option[Array[Long]] = {
+      if (known.isEmpty && values.forall(numbers.numberOf(_).isDefined))
+        known = Some(values.flatMap(numbers.numberOf).toArray.sorted)
+      known.filter(_ => values.headOption.exists(numbers.numberOf(_).isDefined))
+    }
+
+    override protected def ofNumbers(numbers: OrderedNumbers, wanted: Boolean) =
+      numbersOf(numbers).map { found => i =>
         !numbers.isNull(i) &&
         (java.util.Arrays.binarySearch(found, numbers.number(i)) >= 0) == wanted
       }
-    }
 
-    override protected def ofTexts(texts: IndexedSeq[Any], wanted: Boolean) = {
-      val found = new java.util.HashSet[Any]()
-      values.foreach(found.add)
-      Option.when(values.forall(_.isInstanceOf[UTF8String])) { i =>
-        texts(i) != null && found.contains(texts(i)) == wanted
-      }
-    }
+    override protected def ofTexts(column: IndexedSeq[Any], wanted: Boolean) =
+      texts.map(found => i => column(i) != null && found.contains(column(i)) == wanted)
   }
 
   /**
@@ -83,7 +106,7 @@ private[stats] object RowTest {
       value: Any,
       below: Boolean,
       closed: Boolean
-  ) extends Constants(column) {
+  ) extends Comparison(column) {
 
     override protected def ofNumbers(numbers: OrderedNumbers, wanted: Boolean) =
       numbers.numberOf(value).map { end => i =>
@@ -105,9 +128,9 @@ private[stats] object RowTest {
       if (compared == 0) closed else (compared < 0) == below
   }
 
-  private def constants(predicate: Expression): Option[Constants] = predicate match {
+  private def comparisonOf(predicate: Expression): Option[Comparison] = predicate match {
     case EqualTo(column: BoundReference, Literal(value, _)) => Some(new OneOf(column, Seq(value)))
-    case EqualTo(value: Literal, column: BoundReference) => constants(EqualTo(column, value))
+    case EqualTo(value: Literal, column: BoundReference) => comparisonOf(EqualTo(column, value))
     case In(column: BoundReference, list) if list.forall(_.isInstanceOf[Literal]) =>
       Some(new OneOf(column, list.collect { case Literal(value, _) => value }))
     case InSet(column: BoundReference, values) => Some(new OneOf(column, values.toSeq))
@@ -119,12 +142,14 @@ private[stats] object RowTest {
       Some(new OneSideOf(column, value, below = false, closed = false))
     case GreaterThanOrEqual(column: BoundReference, Literal(value, _)) =>
       Some(new OneSideOf(column, value, below = false, closed = true))
-    case LessThan(value: Literal, column: BoundReference) => constants(GreaterThan(column, value))
+    case LessThan(value: Literal, column: BoundReference) =>
+      comparisonOf(GreaterThan(column, value))
     case LessThanOrEqual(value: Literal, column: BoundReference) =>
-      constants(GreaterThanOrEqual(column, value))
-    case GreaterThan(value: Literal, column: BoundReference) => constants(LessThan(column, value))
+      comparisonOf(GreaterThanOrEqual(column, value))
+    case GreaterThan(value: Literal, column: BoundReference) =>
+      comparisonOf(LessThan(column, value))
     case GreaterThanOrEqual(value: Literal, column: BoundReference) =>
-      constants(LessThanOrEqual(column, value))
+      comparisonOf(LessThanOrEqual(column, value))
     case _ => None
   }
 
@@ -136,7 +161,7 @@ private[stats] object RowTest {
   private def interpreted(
       predicate: Expression,
       wanted: Boolean,
-      columns: Int => IndexedSeq[Any]
+      columns: Columns
   ): IntPredicate = {
     val used = predicate.collect { case bound: BoundReference => bound.ordinal }.distinct.toArray
     val values = used.map(columns)

@@ -7,7 +7,7 @@ private[samples] object HashSort {
 
   /**
    * The first `count` of `keys` by the 32 bits from bit `from`, taken as a number without a sign; a
-   * stable radix sort, beginning at the lowest digit. `keys` is overwritten.
+   * stable radix sort, beginning at the lowest digit, in three passes. `keys` is overwritten.
    */
   def sorted(keys: Array[Long], count: Int, from: Int): Array[Long] = {
     var source = keys
@@ -21,7 +21,7 @@ private[samples] object HashSort {
       source = done
       bit += bits
     }
-    if (source.length == count) source else java.util.Arrays.copyOf(source, count)
+    source
   }
 
   private def scatter(

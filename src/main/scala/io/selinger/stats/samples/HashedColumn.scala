@@ -1,9 +1,10 @@
 package io.selinger.stats.samples
 
 import io.selinger.stats.{ColumnSample, ColumnSummary}
+import java.math.RoundingMode
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
-import scala.util.hashing.byteswap64
+import scala.util.hashing.{byteswap64, MurmurHash3}
 
 /**
  * The sampled values of a column as hashes of 32 bits, four bytes a value. Between two samples of
@@ -86,9 +87,9 @@ object HashedColumn {
     values.indices.foreach(row => if (values(row) == null) absent.set(row))
     HashedColumn(
       widened(kind),
-      values.map(hashOf),
+      values.map(hashOf(_, kind)),
       absent,
-      column.neighbours.iterator.map(hashOf).toArray
+      column.neighbours.iterator.map(hashOf(_, kind)).toArray
     )
   }
 
@@ -106,13 +107,32 @@ object HashedColumn {
     case other => other
   }
 
-  private def hashOf(value: Any): Int = value match {
+  private def hashOf(value: Any, kind: DataType): Int = value match {
     case null => 0
     case text: UTF8String => text.hashCode
-    case number: Byte => hashOf(number.toLong)
-    case number: Short => hashOf(number.toLong)
-    case number: Int => hashOf(number.toLong)
-    case number: Long => (byteswap64(number) >>> 32).toInt
+    case number: Byte => mixed(number.toLong)
+    case number: Short => mixed(number.toLong)
+    case number: Int => mixed(number.toLong)
+    case number: Long => mixed(number)
+    case number: Decimal => hashOf(number, kind)
     case other => other.hashCode
   }
+
+  // Keys often have one number in their upper half and another in the lower one, which hashes of
+  // decimals only add up.
+  private def hashOf(number: Decimal, kind: DataType): Int = {
+    val scale = kind match {
+      case decimal: DecimalType => decimal.scale
+      case _ => number.scale
+    }
+    if (number.scale == scale && number.precision <= Decimal.MAX_LONG_DIGITS)
+      mixed(number.toUnscaledLong)
+    else {
+      val unscaled = number.toJavaBigDecimal.setScale(scale, RoundingMode.HALF_UP).unscaledValue
+      if (unscaled.bitLength < java.lang.Long.SIZE) mixed(unscaled.longValue)
+      else MurmurHash3.bytesHash(unscaled.toByteArray)
+    }
+  }
+
+  private def mixed(number: Long): Int = (byteswap64(number) >>> 32).toInt
 }

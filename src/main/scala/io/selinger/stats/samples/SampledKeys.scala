@@ -206,6 +206,7 @@ final class SampledKeys private (
     case _ => combinations(wanted.map(columns).toArray)
   }
 
+  // By 32 bits: among 10,000 rows hardly a pair has equal hashes by chance, among a million some hundred.
   private def combinations(hashed: Array[HashedColumn]): KeyCounts = {
     val keys = new Array[Long](rows)
     var row = 0

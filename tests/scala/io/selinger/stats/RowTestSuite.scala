@@ -20,7 +20,10 @@ class RowTestSuite extends AnyFunSuite with SharedSession {
     IntegerType -> Seq(Int.MinValue, -3, 0, 3, 4, Int.MaxValue),
     LongType -> Seq(Long.MinValue, -3L, 0L, 3L, 4L, Long.MaxValue),
     DateType -> Seq(-1, 0, 19000, 19001),
-    DecimalType(7, 2) -> Seq(decimal(-150), decimal(0), decimal(150), Decimal("1.50"), decimal(151)),
+    DecimalType(
+      7,
+      2
+    ) -> Seq(decimal(-150), decimal(0), decimal(150), Decimal("1.50"), decimal(151)),
     DoubleType -> Seq(Double.NegativeInfinity, -0.0, 0.0, 1.5, Double.NaN),
     StringType -> Seq("", "a", "ab", "b", "ö").map(text),
     StringType("UTF8_LCASE") -> Seq("a", "A", "b").map(text),

@@ -156,10 +156,12 @@ class SampledKeysSuite extends AnyFunSuite {
     val random = new Random(7)
     for ((kind, value) <- skewed; share <- Seq(0.0, 0.02, 0.5, 1.0)) {
       val sizes = Seq(1000, 0, 20, 1980)
-      val groups = sizes.map(size => SampledValues.compact(Array.fill[Any](size)(
-        if (size == 20 || random.nextInt(10) == 0) null
-        else value(if (random.nextInt(4) == 0) 7 else random.nextInt(2000))
-      )))
+      val groups = sizes.map(size =>
+        SampledValues.compact(Array.fill[Any](size)(
+          if (size == 20 || random.nextInt(10) == 0) null
+          else value(if (random.nextInt(4) == 0) 7 else random.nextInt(2000))
+        ))
+      )
       val column = ColumnSample(groups)
       val all = SampledKeys.wholeSample(
         "l",

@@ -56,10 +56,12 @@ final case class KeyCounts(sorted: Array[Long]) {
   }
 
   /** Distinct keys, and those of them that occur once. */
-  def distinct: (Int, Int) = (keysOfSize.sum, if (sizes.lastOption.contains(1)) keysOfSize.last else 0)
+  def distinct: (Int, Int) =
+    (keysOfSize.sum, if (sizes.lastOption.contains(1)) keysOfSize.last else 0)
 
   /** Pairs of equal keys, each row with itself among them. */
-  lazy val squares: Double = sizes.indices.map(i => keysOfSize(i) * sizes(i).toDouble * sizes(i)).sum
+  lazy val squares: Double =
+    sizes.indices.map(i => keysOfSize(i) * sizes(i).toDouble * sizes(i)).sum
 
   /** Rows that so many keys have at most. */
   def ofMostFrequent(keys: Double): Double = {

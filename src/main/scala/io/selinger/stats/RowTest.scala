@@ -7,8 +7,8 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * Whether a predicate is true of rows. Most predicates compare columns with constants: where a column
- * is one of [[OrderedNumbers]] that is done with machine integers, many times as fast as Catalyst's
- * interpreter, to which all others are left.
+ * is one of [[OrderedNumbers]] that is done with machine integers. All others are left to Catalyst's
+ * interpreter, which makes an object of each value.
  *
  * Unlike there, the right side of AND is not computed where the left one is null, and so cannot raise.
  *

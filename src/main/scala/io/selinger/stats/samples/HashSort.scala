@@ -1,6 +1,6 @@
 package io.selinger.stats.samples
 
-/** Sorts thousands of numbers by 32 of their bits, several times as fast as a sort by comparison. */
+/** Sorts thousands of numbers by 32 of their bits, in linear time. */
 private[samples] object HashSort {
 
   private val digitBits = 11

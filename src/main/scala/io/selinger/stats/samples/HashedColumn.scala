@@ -73,7 +73,8 @@ final case class HashedColumn(
 
 object HashedColumn {
 
-  // Of so small a part of the rows, sorting takes less than looking through the order of all.
+  // Rows fewer than this part of all are sorted by themselves, rather than found in the order of all. Set
+  // by hand.
   private val fewRows = 8
 
   /** A hash with a lowest bit that keeps the half of the sample that the row belongs to. */

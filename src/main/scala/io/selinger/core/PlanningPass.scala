@@ -9,8 +9,10 @@ import scala.collection.mutable
 /**
  * The name and type of something that a pass computes for single nodes. Keys are objects, so two
  * rules never share a slot by accident.
+ *
+ * @param ofQuery whether what a pass keeps under this key goes on to the next pass of the same query
  */
-final class PassKey[A <: AnyRef](val name: String)
+final class PassKey[A <: AnyRef](val name: String, val ofQuery: Boolean = false)
 
 /**
  * Something that follows from the plan that a pass works on, such as the columns it joins by. It is
@@ -43,6 +45,7 @@ final class PlanningPass private (owner: Option[AnyRef]) {
   private val facts = mutable.Map.empty[PlanFact[_], AnyRef]
   private val ofNodes = mutable.Map.empty[PassKey[_], ConcurrentMap[AnyRef, AnyRef]]
   private val decisions = weakMap[Seq[Decision]]()
+  private var cuts = 0
 
   private def weakMap[V <: AnyRef](): ConcurrentMap[AnyRef, V] =
     new MapMaker().weakKeys().concurrencyLevel(1).makeMap[AnyRef, V]()
@@ -72,6 +75,12 @@ final class PlanningPass private (owner: Option[AnyRef]) {
     }
     this
   }
+
+  /** Says that some statistics would be better with more time: what follows from them is not kept. */
+  def cutShort(): Unit = cuts += 1
+
+  /** How often that was said. */
+  def timesCutShort: Int = cuts
 
   /** Memory promised in this pass to others than `holder` (a plan's semantic hash), in bytes. */
   def promisedBeside(holder: Int): Double =
@@ -121,6 +130,11 @@ final class PlanningPass private (owner: Option[AnyRef]) {
   // Sound, since a key or fact of type A is only ever stored with values of type A.
   private def typed[A](value: AnyRef): A = value.asInstanceOf[A]
 
+  private def continue(before: PlanningPass): PlanningPass = {
+    ofPass ++= before.ofPass.filter(_._1.ofQuery)
+    this
+  }
+
   private def belongsTo(tracker: AnyRef): Boolean = owner.exists(_ eq tracker)
 }
 
@@ -147,6 +161,12 @@ object PlanningPass {
     pass.workOn(plan)
   }
 
-  /** A new pass of Spark's planner, over the root of what it plans: all strategies share it. */
-  private[core] def planning(root: LogicalPlan): PlanningPass = start().workOn(root)
+  /**
+   * A new pass of Spark's planner, over the root of what it plans: all strategies share it. It goes on
+   * with what the passes before it on this thread have kept of the query.
+   */
+  private[core] def planning(root: LogicalPlan): PlanningPass = {
+    val before = current
+    start().continue(before).workOn(root)
+  }
 }

@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
  * Rows and column statistics of any logical plan, from those of its leaves.
  *
  * A pure function of the plan and `leaf`; `None` means that nothing is known, which is never the
- * same as zero or a product. Results are shared within one planning pass.
+ * same as zero or a product. Results are shared within one query: see [[EqualPlans]].
  *
  * @param leaf statistics of a leaf under the predicates directly above it, and those predicates
  *   that the answer has already taken into account
@@ -26,9 +26,10 @@ final class CardinalityEstimator(
 ) {
 
   private val estimates = new PassKey[Option[PlanEstimate]]("estimates")
+  private val equal = new EqualPlans
 
   def estimate(plan: LogicalPlan): Option[PlanEstimate] =
-    PlanningPass.current.memo(estimates, plan)(compute(plan))
+    PlanningPass.current.memo(estimates, plan)(equal.estimate(plan)(compute(plan)))
 
   /** Unlike a relation's, the rows of a plan are not independent of its columns. */
   private object Unfinished {

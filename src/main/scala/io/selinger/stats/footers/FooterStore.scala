@@ -33,12 +33,14 @@ final case class FooterLimits(maxFiles: Int, budgetMs: Long, threads: Int, cache
  * @param statistics of the relation, if any footer was read
  * @param filesRead footers known, of `files`
  * @param ms time that this call took
+ * @param cutShort whether the time that there was may have been too little
  */
 final case class FooterAnswer(
     statistics: Option[RelationStatistics],
     filesRead: Int,
     files: Int,
-    ms: Double
+    ms: Double,
+    cutShort: Boolean
 )
 
 /**
@@ -53,6 +55,9 @@ object FooterStore {
 
   // Row groups whose distinct values are looked up; these files and groups are spread evenly.
   private val countedGroups = 8
+
+  // Of the time that there is. Readers stop earlier than we stop waiting, so that what they have arrives.
+  private val shareOfReaders = 0.9
 
   // No query really needs the distinct values of more columns.
   private val countedColumns = 2000
@@ -136,7 +141,9 @@ object FooterStore {
         relation.statistics.copy(dictionaries = ChunkCount.merge(counts))
       }
     }
-    FooterAnswer(statistics, known.fold(0)(_.read), listing.files, since(start))
+    val ms = since(start)
+    val cutShort = ms >= limits.budgetMs * shareOfReaders
+    FooterAnswer(statistics, known.fold(0)(_.read), listing.files, ms, cutShort)
   }
 
   /**
@@ -303,11 +310,9 @@ object FooterStore {
         if (missing.isEmpty) known
         else {
           val configuration = hadoop
-          // Readers stop a little earlier than we stop waiting, so that what they have arrives.
+          val deadline = start + (budget * shareOfReaders).toLong
           val fresh = distinctReads.all(tasks(missing), limits.threads, start + budget) { task =>
-            countOne(task, files(task.file), dictionaries, configuration, caches)(
-              start + budget - budget / 10
-            )
+            countOne(task, files(task.file), dictionaries, configuration, caches)(deadline)
           }
           // What others have put there meanwhile, and readers that are late, is there as well.
           known ++ kept(missing) ++ fresh.valuesIterator.flatten

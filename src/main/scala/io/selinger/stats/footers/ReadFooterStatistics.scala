@@ -55,6 +55,7 @@ object ReadFooterStatistics
       val answer =
         FooterStore.statistics(relation.reader, listing, columns, relation.hadoop, bounds)
       record(relation, answer)
+      if (answer.cutShort) PlanningPass.current.cutShort()
       answer.statistics.map { statistics =>
         statistics.copy(columns = withDistinct(relation, statistics) ++ listing.partitions)
       }

@@ -150,6 +150,7 @@ object UseCollectedStatistics
     val begun = System.nanoTime()
     val arrived = storeReads.all(Seq(new Object), threads = 1, deadline)(_ => Some(found))
     val answer = arrived.values.headOption.getOrElse(Left(s"$folder did not answer in time"))
+    if (arrived.isEmpty) PlanningPass.current.cutShort()
     // That hardly any time was left is no fault of the store.
     val asked = arrived.nonEmpty || System.nanoTime() - begun > leastWaitNanos
     answer.left.foreach(problem => if (asked) unreachable.put(folder.toString, problem))

@@ -6,8 +6,12 @@ session and one with Selinger, each a process of its own, plan the same queries 
 runs. The first round fills caches and warms both up, and is reported apart. In each other round
 every query is also planned once with other numbers in its text, if it has any: its tables are
 known, but most of its predicates have not been asked for before.
+
+With ``--fresh 10``, ten processes of each side plan one query each, the first of their JVM, as soon as
+they have read the schemas of its tables.
 """
 
+import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -21,7 +25,7 @@ from benchmarks.progress import progress, say
 from benchmarks.reporting.figures import Row, percentile, ratio
 from benchmarks.reporting.table import number, render
 from benchmarks.sessions.client import Client
-from benchmarks.sessions.profiles import make_profile
+from benchmarks.sessions.profiles import Profile, make_profile
 
 SIDES = ("stock", "selinger")
 KNOWN, NEW = "ms", "new_ms"
@@ -87,12 +91,37 @@ def measure(
     return rows
 
 
+def fresh(
+    profiles: Sequence[Profile], queries: Sequence[Query], tables: Mapping[str, str], times: int
+) -> Row:
+    """Plan the first query of a JVM so many times on each side, in turn; each time another query."""
+    taken: dict[str, list[float]] = {side: [] for side in SIDES}
+    for turn in range(times):
+        query = queries[len(queries) * turn // times]
+        named = {t: path for t, path in tables.items() if re.search(rf"\b{t}\b", query.spark)}
+        for profile in profiles if turn % 2 == 0 else reversed(profiles):
+            with tempfile.TemporaryDirectory(prefix="selinger-fresh-") as work:
+                client = Client(profile, named, None, Path(work), settles=False)
+                try:
+                    taken[profile.name].append(plan_once(client, query.name, query.spark, 1))
+                finally:
+                    client.kill()
+    more = [ours - stock for stock, ours in zip(*(taken[side] for side in SIDES), strict=True)]
+    return {
+        "fresh_jvms": times,
+        **{f"fresh_{side}_ms_median": median(taken[side]) for side in SIDES},
+        "fresh_added_ms_median": median(more),
+        "fresh_added_ms_max": max(more),
+    }
+
+
 def main(arguments: list[str] | None = None) -> int:
     made = commands.parser("plancost", __doc__)
     commands.add_data(made)
     made.add_argument("--queries", default="all")
     made.add_argument("--rounds", type=int, default=3)
     made.add_argument("--times", type=int, default=3)
+    made.add_argument("--fresh", type=int, default=0, help="first plans of so many JVMs")
     made.add_argument("--memory", default="4g")
     options = commands.parse(made, arguments)
     if options.rounds < 1:
@@ -109,9 +138,10 @@ def main(arguments: list[str] | None = None) -> int:
         finally:
             for client in clients.values():
                 client.kill()
+        first = fresh(profiles, queries, tables, options.fresh) if options.fresh else {}
     for row in rows:
         row["ratio"] = ratio(row["stock_ms"], row["selinger_ms"])
-    summary = summarise(rows)
+    summary = {**summarise(rows), **first}
     cells = [
         [
             row["name"],
@@ -133,6 +163,12 @@ def main(arguments: list[str] | None = None) -> int:
             f"{summary['new_queries']} queries with other numbers: "
             f"{summary['new_added_ms_median']:+.1f} ms in the median, "
             f"{summary['new_added_ms_p95']:+.1f} at the 95th percentile"
+        )
+    if first:
+        say(
+            f"first plans of {first['fresh_jvms']} JVMs: {first['fresh_added_ms_median']:+.0f} ms in "
+            f"the median, {first['fresh_added_ms_max']:+.0f} at most; stock Spark takes "
+            f"{first['fresh_stock_ms_median']:.0f}"
         )
     commands.finish("plancost", options, rows, summary)
     return 0

@@ -28,13 +28,19 @@ class Client:
     """A worker process that is started when needed and restarted after a crash."""
 
     def __init__(
-        self, profile: Profile, tables: Mapping[str, str], analyzed: Path | None, work: Path
+        self,
+        profile: Profile,
+        tables: Mapping[str, str],
+        analyzed: Path | None,
+        work: Path,
+        settles: bool = True,
     ) -> None:
         self.profile = profile
         self.tables = dict(tables)
         self.analyzed = analyzed
         self.work = work
         self.command = [sys.executable, "-W", "ignore", "-m", "benchmarks.sessions.worker"]
+        self.settles = settles
         self.grace = GRACE_SECONDS
         self.starts = 0
         self._process: subprocess.Popen[str] | None = None
@@ -70,6 +76,7 @@ class Client:
                 "conf": dict(self.profile.conf),
                 "tables": self.tables,
                 "analyzed": str(self.analyzed) if self.profile.analyzed else None,
+                "settle": self.settles,
             },
             START_SECONDS,
         )

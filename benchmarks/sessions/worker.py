@@ -46,7 +46,8 @@ class Worker:
         else:
             for name, path in request["tables"].items():
                 self.session.read.parquet(path).createOrReplaceTempView(name)
-        settle(self.session)
+        if request["settle"]:
+            settle(self.session)
         return {}
 
     def run(self, request: Request) -> Reply:

@@ -66,7 +66,11 @@ final class SelingerExtension(registry: Registry) extends (SparkSessionExtension
       case Some(reason) => SelingerExtension.warnOnce(reason)
       case None =>
         injectFunctions(extensions)
-        extensions.injectCheckRule(_ => unknown.warn)
+        extensions.injectCheckRule { session =>
+          // Called once for each session, when it analyses something for the first time.
+          val _ = WarmUp.begin(Hook.classicOf(session))
+          unknown.warn
+        }
         injectImportedTables(extensions)
         injectRules(extensions)
     }

@@ -163,6 +163,8 @@ object SharedSession {
       .config("spark.sql.warehouse.dir", warehouse.toString)
       .config("spark.sql.extendedExplainProviders", classOf[SelingerExplain].getName)
       .config("spark.selinger.failOnError", true)
+      // Its plans would be made beside those of the first tests.
+      .config(SelingerConf.WARM_UP.key, false)
       // On data as small as that of tests all operators cost about the same.
       .config("spark.selinger.join.minGain", 0.0)
       // What a test sees must not depend on how fast the machine is.

@@ -74,6 +74,18 @@ object SelingerConf {
     "ms"
   )
 
+  val WARM_UP: Setting[Boolean] = Setting(
+    ConfEntry.flag(
+      key("planning.warmUp"),
+      true,
+      "When the first session of a driver begins to be used, a background thread plans some small " +
+        "made-up queries, so that the classes that planning needs are loaded before your first " +
+        "query needs them. They are planned and not run. Read once, when the driver starts."
+    ),
+    "general",
+    "flag"
+  )
+
   val EXPLAIN_FORMAT: Setting[String] = Setting(
     ConfEntry.choice(
       key("explain.format"),
@@ -541,6 +553,7 @@ object SelingerConf {
     MODE,
     FAIL_ON_ERROR,
     PLANNING_BUDGET_MS,
+    WARM_UP,
     EXPLAIN_FORMAT,
     EXPLAIN_ALL,
     FOOTER_MAX_FILES,

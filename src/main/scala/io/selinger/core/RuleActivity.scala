@@ -26,12 +26,22 @@ object RuleActivity {
   private val sessions: ConcurrentMap[SparkSession, ConcurrentHashMap[String, Counters]] =
     new MapMaker().weakKeys().makeMap[SparkSession, ConcurrentHashMap[String, Counters]]()
 
+  // Whether this thread plans what no user has asked for.
+  private val silent = ThreadLocal.withInitial[java.lang.Boolean](() => false)
+
+  /** Runs `body`, whose calls of rules are not counted. */
+  def uncounted[A](body: => A): A = {
+    silent.set(true)
+    try body
+    finally silent.remove()
+  }
+
   private def session: Option[SparkSession] =
     SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession)
 
   /** Counts one call in the session of the calling thread. */
   private[core] def count(rule: RuleDescription, fired: Boolean, nanos: Long): Unit =
-    session.foreach { session =>
+    if (!silent.get) session.foreach { session =>
       val counters = sessions
         .computeIfAbsent(session, _ => new ConcurrentHashMap[String, Counters]())
         .computeIfAbsent(rule.id, _ => new Counters)

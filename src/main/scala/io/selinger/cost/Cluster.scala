@@ -1,6 +1,6 @@
 package io.selinger.cost
 
-import org.apache.spark.SparkConf
+import org.apache.spark.{SparkConf, SparkEnv}
 import org.apache.spark.network.util.{ByteUnit, JavaUtils}
 import org.apache.spark.sql.classic.SparkSession
 
@@ -35,13 +35,15 @@ object Cluster {
 
   /** The cluster of this session, from its configuration: no call to it. */
   def of(session: SparkSession): Cluster = {
+    // Many rules ask for each plan, and the context would copy all of its settings each time.
+    val conf = Option(SparkEnv.get).fold(session.sparkContext.getConf)(_.conf)
     val real = of(
       session.sparkContext.master,
-      session.sparkContext.getConf,
+      conf,
       session.sparkContext.defaultParallelism,
       Runtime.getRuntime.maxMemory.toDouble
     )
-    SimulatedCluster.current.fold(real)(simulated(real, session.sparkContext.getConf, _))
+    SimulatedCluster.current.fold(real)(simulated(real, conf, _))
   }
 
   /** The cluster that `wanted` describes, and `real` where it says nothing. */

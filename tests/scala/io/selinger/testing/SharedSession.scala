@@ -165,6 +165,8 @@ object SharedSession {
       .config("spark.selinger.failOnError", true)
       // Its plans would be made beside those of the first tests.
       .config(SelingerConf.WARM_UP.key, false)
+      // Or nothing would be decided on the tables of the tests.
+      .config(SelingerConf.SMALL_TABLE_MAX_BYTES.key, 0L)
       // On data as small as that of tests all operators cost about the same.
       .config("spark.selinger.join.minGain", 0.0)
       // What a test sees must not depend on how fast the machine is.

@@ -74,6 +74,17 @@ object SelingerConf {
     "ms"
   )
 
+  val SMALL_TABLE_MAX_BYTES: Setting[Long] = Setting(
+    ConfEntry.bytes(
+      key("planning.smallTableMaxBytes"),
+      "512k",
+      "A query is left to Spark if each of its tables has at most this size, in files or in memory: " +
+        "planning it otherwise would take longer than it could save. 0: every query is planned."
+    ),
+    "general",
+    "bytes"
+  )
+
   val WARM_UP: Setting[Boolean] = Setting(
     ConfEntry.flag(
       key("planning.warmUp"),
@@ -553,6 +564,7 @@ object SelingerConf {
     MODE,
     FAIL_ON_ERROR,
     PLANNING_BUDGET_MS,
+    SMALL_TABLE_MAX_BYTES,
     WARM_UP,
     EXPLAIN_FORMAT,
     EXPLAIN_ALL,
@@ -612,5 +624,7 @@ object SelingerConf {
     override def enabled(rule: RuleDescription): Boolean = switchOf(rule).value
     override def failOnError: Boolean = FAIL_ON_ERROR.value
     override def budgetMs: Long = PLANNING_BUDGET_MS.value
+    override def smallTableBytes: Long = SMALL_TABLE_MAX_BYTES.value
+    override def smallTableKey: String = SMALL_TABLE_MAX_BYTES.key
   }
 }

@@ -18,14 +18,16 @@ object Guard {
    * @param unchanged what the caller goes on with when the rule does not act
    * @param problem what is wrong with a result, if anything; is told whether to look closely
    * @param fired whether a result is another one than Spark's
+   * @param largest bytes of the largest table of the query: see [[LargestTable]]
    * @param body the rule; is told whether it may act (`on`) or only advise
    */
   def run[A <: AnyRef](rule: RuleDescription, switches: Switches, node: LogicalPlan, unchanged: A)(
       problem: (A, Boolean) => Option[String],
-      fired: A => Boolean
+      fired: A => Boolean,
+      largest: => Double = LargestTable.current
   )(body: Mode => A): A =
     try
-      if (!active(rule, switches)) unchanged
+      if (!active(rule, switches) || isSmall(rule, switches, largest)) unchanged
       else if (PlanningPass.current.usedMs > switches.budgetMs.toDouble) {
         Decision.record(
           node,
@@ -66,7 +68,10 @@ object Guard {
   def observe(rule: RuleDescription, switches: Switches, root: LogicalPlan)(body: => Unit): Unit =
     try {
       val pass = PlanningPass.current
-      if (active(rule, switches) && pass.usedMs <= switches.budgetMs.toDouble) pass.timed(body)
+      if (
+        active(rule, switches) && !isSmall(rule, switches, LargestTable.current) &&
+        pass.usedMs <= switches.budgetMs.toDouble
+      ) pass.timed(body)
     } catch {
       case error @ (NonFatal(_) | _: LinkageError | _: StackOverflowError)
           if !failOnError(switches) =>
@@ -107,6 +112,15 @@ object Guard {
         RuleActivity.count(rule, fired = false, System.nanoTime() - begun)
         throw error
     }
+
+  /** Whether all tables are so small that a plan is left to Spark. */
+  private[selinger] def isSmall(switches: Switches, largest: => Double): Boolean = {
+    val most = switches.smallTableBytes
+    most > 0 && largest <= most.toDouble
+  }
+
+  private def isSmall(rule: RuleDescription, switches: Switches, largest: => Double): Boolean =
+    !rule.paysOnSmallTables && isSmall(switches, largest)
 
   private def active(rule: RuleDescription, switches: Switches): Boolean =
     switches.mode != Mode.Off && switches.enabled(rule)

@@ -105,7 +105,9 @@ abstract class GuardedPhysicalRule(val info: RuleDescription, switches: Switches
     case Some(root) =>
       Guard.run(info, switches, root, plan)(
         PlanIntegrity.problemOf(plan, _: SparkPlan, _),
-        fired = (after: SparkPlan) => after ne plan
+        fired = (after: SparkPlan) => after ne plan,
+        // The pass may be that of a subquery.
+        LargestTable.of(root)
       )(prepare(plan, _))
     case None => plan
   }

@@ -129,6 +129,13 @@ object Reason {
     "Raise spark.selinger.planning.budgetMs."
   )
 
+  val SmallTables: Reason = Reason(
+    "SMALL_TABLES",
+    "Every table of this query is small, so it is left to Spark: planning would take longer than it " +
+      "could save.",
+    "Set spark.selinger.planning.smallTableMaxBytes to 0 to plan such queries, too."
+  )
+
   val RuleFailed: Reason = Reason(
     "RULE_FAILED",
     "The rule failed with an error, and the query goes on without it.",
@@ -313,5 +320,5 @@ object Reason {
   )
 
   /** What the guard says of any rule. */
-  val ofGuard: Seq[Reason] = Seq(BudgetExceeded, RuleFailed, InvalidResult)
+  val ofGuard: Seq[Reason] = Seq(BudgetExceeded, SmallTables, RuleFailed, InvalidResult)
 }

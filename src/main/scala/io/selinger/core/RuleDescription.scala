@@ -26,12 +26,14 @@ object RuleKind {
  * @param id class name in lowerCamel; `spark.selinger.<id>.enabled` is its switch
  * @param summary what it does for the user, one sentence
  * @param onByDefault whether it runs without being asked for
+ * @param paysOnSmallTables whether it runs where all tables of a query are small, too: see [[LargestTable]]
  */
 abstract class RuleDescription(
     val id: String,
     val kind: RuleKind,
     val summary: String,
-    val onByDefault: Boolean = true
+    val onByDefault: Boolean = true,
+    val paysOnSmallTables: Boolean = false
 ) {
 
   /** Where Spark calls it, and why there, in the order of a query's life. */
@@ -67,4 +69,10 @@ trait Switches {
   def enabled(rule: RuleDescription): Boolean
   def failOnError: Boolean
   def budgetMs: Long
+
+  /** Queries whose largest table has at most so many bytes are left to Spark; 0 leaves none. */
+  def smallTableBytes: Long = 0L
+
+  /** The setting that this comes from. */
+  def smallTableKey: String = ""
 }

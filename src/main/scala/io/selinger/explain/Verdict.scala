@@ -1,7 +1,7 @@
 package io.selinger.explain
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{Amounts, Decision, ExpectedWork, Outcome}
+import io.selinger.core.{Amounts, Decision, ExpectedWork, Outcome, Reason}
 
 /** What came of all decisions about a plan, in one line. */
 private[explain] object Verdict {
@@ -120,6 +120,9 @@ private[explain] object Verdict {
     val sizes = made.filter(_.rule == orders).flatMap(_.tables)
     val order = Option.when(sizes.nonEmpty)(s"the order of ${sizes.sum} tables")
     (operators.toSeq ++ order) match {
+      case Nil if made.exists(_.reason == Reason.SmallTables) =>
+        "Nothing changed: every table of this query is small, and planning it otherwise would take " +
+          "longer than it could save"
       case Nil => "Nothing changed: the plan is Spark's own"
       case kept =>
         val verb = if (operators.contains("1 join") && order.isEmpty) "stays" else "stay"

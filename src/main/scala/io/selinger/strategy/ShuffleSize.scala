@@ -1,6 +1,7 @@
 package io.selinger.strategy
 
-import io.selinger.core.{Origin, Quantity}
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{Guard, LargestTable, Origin, Quantity}
 import io.selinger.cost.Cluster
 import io.selinger.estimate.PlanEstimate
 import io.selinger.estimate.plans.{LeafStatistics, TaskGroups}
@@ -31,13 +32,25 @@ private[strategy] object ShuffleSize {
   // tiny. Where it is wrong by more than that, partitions become larger than Spark's target.
   private val margin = 8.0
 
+  // Rows in files are compressed, and joins may return more of them than they read.
+  private val perByteOfSmallTables = 4.0
+
   /** None where nothing is known of the rows of a plan. */
   def of(plan: LogicalPlan): Option[ShuffleSize] =
-    LeafStatistics.estimator.estimate(plan).map(of(_, plan.output))
+    ofSmallTables(plan).orElse(LeafStatistics.estimator.estimate(plan).map(of(_, plan.output)))
 
   /** Of what a shuffle writes; none where nothing is known of its rows. */
   def of(exchange: ShuffleExchangeExec, cluster: Cluster): Option[ShuffleSize] =
-    written(exchange.child, exchange.output, cluster)
+    exchange.collectFirst(Function.unlift(_.logicalLink)).flatMap(ofSmallTables).orElse(
+      written(exchange.child, exchange.output, cluster)
+    )
+
+  /** Where all tables are small, files are not worth a look. */
+  private def ofSmallTables(plan: LogicalPlan): Option[ShuffleSize] =
+    Option.when(Guard.isSmall(SelingerConf.switches, LargestTable.of(plan))) {
+      val expected = LargestTable.sizes(plan).sum * perByteOfSmallTables
+      ShuffleSize(expected, Double.PositiveInfinity, Origin.Default)
+    }
 
   private def of(rows: PlanEstimate, output: Seq[Attribute]): ShuffleSize = {
     val width = rows.rowBytes(output)

@@ -206,7 +206,8 @@ object SizeShuffles
     extends RuleDescription(
       "sizeShuffles",
       RuleKind.Adaptive,
-      "Shuffles data that is expected to be small into fewer partitions than Spark's default of 200."
+      "Shuffles data that is expected to be small into fewer partitions than Spark's default of 200.",
+      paysOnSmallTables = true
     ) {
 
   override def hooks: Seq[Hook] = Seq(

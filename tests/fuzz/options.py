@@ -18,6 +18,8 @@ DISTORTION = "spark.selinger.test.distortion"
 #: Holds in every run.
 BASE: Conf = {
     "spark.selinger.failOnError": "true",
+    # Or nothing would be decided on tables as small as these.
+    "spark.selinger.planning.smallTableMaxBytes": "0",
     "spark.selinger.explain.format": "json",
     "spark.sql.session.timeZone": "UTC",
 }

@@ -49,6 +49,7 @@ spark = selinger.configure(
     .config("spark.sql.shuffle.partitions", "4")
     .config("spark.sql.autoBroadcastJoinThreshold", "-1")
     .config("spark.selinger.failOnError", "true")
+    .config("spark.selinger.planning.smallTableMaxBytes", "0")
     .config("spark.selinger.join.minGain", "0")
     .config("spark.ui.enabled", "false")
     .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
@@ -143,6 +144,7 @@ def test_spark_submit_with_the_flags_of_conf(tmp_path: Path, spark_home: Path) -
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.shuffle.partitions": "2",
         "spark.selinger.failOnError": "true",
+        "spark.selinger.planning.smallTableMaxBytes": "0",
         "spark.selinger.join.minGain": "0",
         "spark.ui.enabled": "false",
     }

@@ -30,6 +30,8 @@ for key, value in {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.selinger.failOnError": "true",
+    # Or nothing would be decided on tables as small as these.
+    "spark.selinger.planning.smallTableMaxBytes": "0",
     "spark.selinger.stats.location": f"{folder}/statistics",
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",

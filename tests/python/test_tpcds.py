@@ -88,6 +88,8 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
         # This JVM lives for minutes: it is worth compiling for, unlike those of the other tests.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4",
         "spark.selinger.failOnError": "true",
+        # Or nothing would be decided on tables as small as these.
+        "spark.selinger.planning.smallTableMaxBytes": "0",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.doubleQuotedIdentifiers": "false",

@@ -30,6 +30,8 @@ def spark() -> Iterator[SparkSession]:
         "spark.buffer.pageSize": "1m",
         "spark.log.level": "ERROR",
         "spark.selinger.failOnError": "true",
+        # Or nothing would be decided on tables as small as these.
+        "spark.selinger.planning.smallTableMaxBytes": "0",
         # Small joins cost about the same whatever runs them.
         "spark.selinger.join.minGain": "0",
         "spark.sql.shuffle.partitions": "2",

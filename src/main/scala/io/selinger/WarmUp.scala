@@ -15,6 +15,7 @@ import org.apache.spark.sql.execution.datasources.{
   LogicalRelation
 }
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
 import scala.util.Using
@@ -74,12 +75,21 @@ private[selinger] object WarmUp {
         Files.copy(_, file, StandardCopyOption.REPLACE_EXISTING)
       }
       val relation = relationOf(session, file)
-      RuleActivity.uncounted {
-        session.withActive(queries.foreach(planOne(session, relation, _)))
+      SQLConf.withExistingConf(settings(session)) {
+        RuleActivity.uncounted {
+          session.withActive(queries.foreach(planOne(session, relation, _)))
+        }
       }
     } finally {
       val _ = Files.deleteIfExists(file)
     }
+  }
+
+  /** Those of the session, but our file is small, and that must not matter. */
+  private def settings(session: SparkSession): SQLConf = {
+    val conf = session.sessionState.conf.clone()
+    conf.setConfString(SelingerConf.SMALL_TABLE_MAX_BYTES.key, "0")
+    conf
   }
 
   private def planOne(session: SparkSession, relation: LogicalPlan, sql: String): Unit = {
@@ -112,8 +122,10 @@ private[selinger] object WarmUp {
     )
   }
 
-  /** Between them they have most of what rules look at. */
+  /** Between them they have most of what rules look at; what most queries have comes first. */
   val queries: Seq[String] = Seq(
+    """SELECT a.s, sum(b.p) AS total FROM t a JOIN t b ON a.id = b.id
+      |WHERE a.k < 7 AND b.d >= DATE'2020-01-01' GROUP BY a.s ORDER BY total DESC""".stripMargin,
     // An order of joins, its operators, and a partial aggregate below a join.
     """SELECT a.s, sum(b.p * b.k), avg(b.v), count(*)
       |FROM t a JOIN t b ON a.id = b.id JOIN t c ON b.k = c.k LEFT JOIN t e ON c.id = e.id

@@ -28,6 +28,7 @@ SUITE ?= tpcds
 LAYOUT ?= generated
 MEMORY ?= 8g
 ANALYZED ?=
+JVMS ?= 0
 PUBLISH ?=
 PUBLISHING = $(if $(PUBLISH),--publish)
 
@@ -166,8 +167,8 @@ bench-operators: $(JAR) $(VENV)/.ready ## measure join operators against the cos
 bench-footers: $(JAR) $(VENV)/.ready ## measure how long the first look at files takes: SF
 	$(PY) -m benchmarks.footers --sf $(SF) $(PUBLISHING)
 
-bench-plancost: $(JAR) $(VENV)/.ready ## measure what planning costs once files are known: SF, QUERIES, SUITE
-	$(PY) -m benchmarks.plancost --suite $(SUITE) --sf $(SF) --queries $(QUERIES) $(PUBLISHING)
+bench-plancost: $(JAR) $(VENV)/.ready ## measure what planning costs, files known, and first plans of JVMS=10 JVMs: SF, QUERIES, SUITE
+	$(PY) -m benchmarks.plancost --suite $(SUITE) --sf $(SF) --queries $(QUERIES) --jvms $(JVMS) $(PUBLISHING)
 
 bench-analyze: $(JAR) $(VENV)/.ready ## measure selinger.analyze against Spark's ANALYZE: SF, RUNS
 	$(PY) -m benchmarks.analyze --sf $(SF) --runs $(RUNS) --memory $(MEMORY) $(PUBLISHING)

@@ -7,8 +7,8 @@ runs. The first round fills caches and warms both up, and is reported apart. In 
 every query is also planned once with other numbers in its text, if it has any: its tables are
 known, but most of its predicates have not been asked for before.
 
-With ``--fresh 10``, ten processes of each side plan one query each, the first of their JVM, as soon as
-they have read the schemas of its tables.
+With ``--jvms 10``, ten more processes of each side plan one query each, the first of their JVM, as
+soon as they have read the schemas of its tables.
 """
 
 import re
@@ -91,16 +91,16 @@ def measure(
     return rows
 
 
-def fresh(
+def first_of_jvms(
     profiles: Sequence[Profile], queries: Sequence[Query], tables: Mapping[str, str], times: int
 ) -> Row:
-    """Plan the first query of a JVM so many times on each side, in turn; each time another query."""
+    """Plan the first query of so many JVMs of each side, in turn; each time another query."""
     taken: dict[str, list[float]] = {side: [] for side in SIDES}
     for turn in range(times):
         query = queries[len(queries) * turn // times]
         named = {t: path for t, path in tables.items() if re.search(rf"\b{t}\b", query.spark)}
         for profile in profiles if turn % 2 == 0 else reversed(profiles):
-            with tempfile.TemporaryDirectory(prefix="selinger-fresh-") as work:
+            with tempfile.TemporaryDirectory(prefix="selinger-jvm-") as work:
                 client = Client(profile, named, None, Path(work), settles=False)
                 try:
                     taken[profile.name].append(plan_once(client, query.name, query.spark, 1))
@@ -108,10 +108,10 @@ def fresh(
                     client.kill()
     more = [ours - stock for stock, ours in zip(*(taken[side] for side in SIDES), strict=True)]
     return {
-        "fresh_jvms": times,
-        **{f"fresh_{side}_ms_median": median(taken[side]) for side in SIDES},
-        "fresh_added_ms_median": median(more),
-        "fresh_added_ms_max": max(more),
+        "jvms": times,
+        **{f"jvm_{side}_ms_median": median(taken[side]) for side in SIDES},
+        "jvm_added_ms_median": median(more),
+        "jvm_added_ms_max": max(more),
     }
 
 
@@ -121,7 +121,7 @@ def main(arguments: list[str] | None = None) -> int:
     made.add_argument("--queries", default="all")
     made.add_argument("--rounds", type=int, default=3)
     made.add_argument("--times", type=int, default=3)
-    made.add_argument("--fresh", type=int, default=0, help="first plans of so many JVMs")
+    made.add_argument("--jvms", type=int, default=0, help="time the first plans of so many JVMs")
     made.add_argument("--memory", default="4g")
     options = commands.parse(made, arguments)
     if options.rounds < 1:
@@ -138,7 +138,7 @@ def main(arguments: list[str] | None = None) -> int:
         finally:
             for client in clients.values():
                 client.kill()
-        first = fresh(profiles, queries, tables, options.fresh) if options.fresh else {}
+        first = first_of_jvms(profiles, queries, tables, options.jvms) if options.jvms else {}
     for row in rows:
         row["ratio"] = ratio(row["stock_ms"], row["selinger_ms"])
     summary = {**summarise(rows), **first}
@@ -166,9 +166,9 @@ def main(arguments: list[str] | None = None) -> int:
         )
     if first:
         say(
-            f"first plans of {first['fresh_jvms']} JVMs: {first['fresh_added_ms_median']:+.0f} ms in "
-            f"the median, {first['fresh_added_ms_max']:+.0f} at most; stock Spark takes "
-            f"{first['fresh_stock_ms_median']:.0f}"
+            f"first plans of {first['jvms']} JVMs: {first['jvm_added_ms_median']:+.0f} ms in "
+            f"the median, {first['jvm_added_ms_max']:+.0f} at most; stock Spark takes "
+            f"{first['jvm_stock_ms_median']:.0f}"
         )
     commands.finish("plancost", options, rows, summary)
     return 0

@@ -56,6 +56,10 @@ LABELS = {
         "new_queries": "queries planned with other numbers, such as years and prices",
         "new_added_ms_median": "added to the planning of these, median, ms",
         "new_added_ms_p95": "the same, 95th percentile, ms",
+        "jvms": "JVMs of which the first plan was timed",
+        "jvm_stock_ms_median": "first plan of a JVM in stock Spark, median, ms",
+        "jvm_added_ms_median": "added to it, median, ms",
+        "jvm_added_ms_max": "the same, at most, ms",
     },
     "footers": {
         "cold_ms": "footers and dictionaries of all columns of all tables, first look, ms",

@@ -886,12 +886,15 @@ def test_plancost_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(plancost, "make", lambda *_: results_in)
 
     def planned(client: Any, name: str, sql: str, times: int) -> float:
+        if not client.settles:
+            assert set(client.tables) <= set(re.findall(r"\w+", sql))
+            return 700.0 if client.profile.name == "stock" else 1000.0
         other = sql != load_queries("tpch")[name].spark
         return 10.0 if client.profile.name == "stock" else 17.0 if other else 15.0
 
     monkeypatch.setattr(plancost, "plan_once", planned)
     monkeypatch.setattr("benchmarks.sessions.profiles.Profile.with_copied_jar", lambda one, _: one)
-    assert plancost.main(["--suite", "tpch"]) == 0
+    assert plancost.main(["--suite", "tpch", "--jvms", "3"]) == 0
     found = published_from("plancost-tpch-sf1", results_in)
     assert len(found["rows"]) == 22
     assert found["rows"][0]["ratio"] == found["summary"]["total_ratio"] == 1.5
@@ -899,6 +902,7 @@ def test_plancost_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> 
     # Most texts of TPC-H have no large numbers.
     assert 0 < found["summary"]["new_queries"] < 22
     assert found["summary"]["new_added_ms_p95"] == 7.0
+    assert (found["summary"]["jvms"], found["summary"]["jvm_added_ms_median"]) == (3, 300.0)
 
 
 def test_footers_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:

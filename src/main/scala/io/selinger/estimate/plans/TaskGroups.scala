@@ -2,6 +2,7 @@ package io.selinger.estimate.plans
 
 import io.selinger.core.Quantity
 import io.selinger.estimate.PlanEstimate
+import io.selinger.stats.relations.FileBytes
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -40,7 +41,7 @@ object TaskGroups {
     val inTransit = input.rows.value * input.rowBytes(source.output)
     val files = source.collectLeaves().collect {
       case LogicalRelation(relation: HadoopFsRelation, _, _, _, _) =>
-        relation.location.sizeInBytes.toDouble
+        FileBytes.of(relation.location)
     }
     val bytes = (inTransit +: files).max
     TaskGroups(source, input.rows, tasksOf(bytes, slots))

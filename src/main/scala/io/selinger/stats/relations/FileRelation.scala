@@ -93,7 +93,7 @@ final case class FileRelation(
   }
 
   /** Of all files, whatever partitions are wanted. */
-  def bytes: Long = index.sizeInBytes
+  def bytes: Double = FileBytes.of(index)
 
   /** All files of those partitions, however many there are. */
   def files(filters: Seq[Expression]): Iterator[FileStatus] =

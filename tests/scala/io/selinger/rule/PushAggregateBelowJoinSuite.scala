@@ -167,14 +167,43 @@ class PushAggregateBelowJoinSuite extends AnyFunSuite with SharedSession {
     }
   }
 
-  test("does not fire through a filter on random numbers, nor on DISTINCT alone") {
+  test("does not fire through a filter on random numbers, nor without groups or functions") {
     withConf(always) {
       Seq(
         "SELECT city, count(*) FROM (SELECT * FROM sales JOIN customers ON customer = id WHERE rand() < 0.5) GROUP BY city",
-        "SELECT DISTINCT city FROM sales JOIN customers ON customer = id"
+        "SELECT 1 FROM sales JOIN customers ON customer = id HAVING true"
       ).foreach(text =>
         assert(reasonsOf(text).isEmpty && partialsOf(text).isEmpty, optimized(text))
       )
+    }
+  }
+
+  test("fires on DISTINCT, and on set operations") {
+    withConf(always) {
+      assert(
+        partialsOf("SELECT DISTINCT city FROM sales JOIN customers ON customer = id") ==
+          Seq(Set("customer") -> 0)
+      )
+      val cities = "SELECT city, item FROM sales JOIN customers ON customer = id"
+      assert(partialsOf(s"$cities EXCEPT SELECT name, id FROM items").nonEmpty)
+    }
+  }
+
+  test("does not fire on DISTINCT by keys that are not compared bit by bit, nor against a hint") {
+    val cases = Seq(
+      "SELECT DISTINCT f.s COLLATE UTF8_LCASE AS s, d.d FROM facts f JOIN dims d ON f.d = d.d" ->
+        PushAggregateBelowJoin.KeysUnsuitable,
+      "SELECT /*+ MERGE(customers) */ DISTINCT city FROM sales JOIN customers ON customer = id" ->
+        Reason.HintObeyed
+    )
+    withConf(always) {
+      cases.foreach { case (text, reason) =>
+        assert(partialsOf(text).isEmpty, text)
+        assert(reasonsOf(text) == Seq(reason), text)
+      }
+      // NaN and -0.0 are on one side, so only the other can be grouped first.
+      val text = "SELECT DISTINCT f.d, d.k FROM facts f JOIN dims d ON f.k = d.k"
+      assert(partialsOf(text) == Seq(Set("k") -> 0))
     }
   }
 
@@ -218,7 +247,7 @@ class PushAggregateBelowJoinSuite extends AnyFunSuite with SharedSession {
   }
 
   // What a partial aggregate must keep its hands off.
-  private val never = Set("eager_decimal_limit", "eager_unique_keys")
+  private val never = Set("eager_decimal_limit")
   private val lenientOnly = Set("eager_long_sums")
 
   files.foreach { file =>

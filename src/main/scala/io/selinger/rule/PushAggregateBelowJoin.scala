@@ -40,7 +40,8 @@ import org.apache.spark.sql.classic.SparkSession
  *   8. the number of groups is more than assumed             else GROUPS_UNKNOWN
  *   9. it saves enough rows, and a large enough share        else TOO_FEW_ROWS_SAVED
  * Of several inputs, the one where most rows are saved. 7 to 9 do not matter where
- * aggregate.eager.minGain is 0. An aggregate over no join, or without functions, is passed over.
+ * aggregate.eager.minGain is 0. An aggregate over no join is passed over. One without functions is
+ * DISTINCT, which INTERSECT and EXCEPT have as well: below the join, duplicates are removed.
  *
  * {{{
  *   SELECT city, sum(amount) FROM sales JOIN customers ON customer = id GROUP BY city
@@ -69,7 +70,7 @@ import org.apache.spark.sql.classic.SparkSession
  * Not done: partial aggregates on both sides of one join; functions with state of another kind than
  * sums, counts, least and largest values; least and largest texts and floating-point numbers; under ANSI,
  * sums of bigint values that are not known to fit into an int: they could overflow for rows that find no
- * partner; DISTINCT without functions.
+ * partner.
  * Cost: planning O(joins²) estimates. May lose when there are more groups than estimated: then each
  * row is hashed once more, in memory that can spill.
  * Runs in experimental.extraOptimizations, since Spark has by then made joins of IN and EXISTS, and
@@ -281,16 +282,14 @@ object PushAggregateBelowJoin
   /** An aggregate over joins, and the ways to their inputs. */
   private object Pushable {
     def unapply(plan: LogicalPlan): Option[(Aggregate, Seq[AggregatePath])] = plan match {
-      case aggregate @ Aggregate(_, _, child, None) if hasFunctions(aggregate) =>
+      case aggregate @ Aggregate(keys, _, child, None)
+          if keys.nonEmpty || AggregatePush.functionsOf(aggregate).nonEmpty =>
         val paths = AggregatePath.all(child)
         Option.when(paths.nonEmpty && !paths.exists(path => isPartial(path.input)))(
           (aggregate, paths)
         )
       case _ => None
     }
-
-    private def hasFunctions(aggregate: Aggregate): Boolean =
-      AggregatePush.functionsOf(aggregate).nonEmpty
 
     private def isPartial(plan: LogicalPlan): Boolean = plan match {
       case Aggregate(_, _, _, hint) => hint.contains(AggregatePerTask)

@@ -34,23 +34,26 @@ class ReuseFinerGroupsSuite extends AnyFunSuite with SharedSession {
     Plans.physical(df).collect { case scan: FileSourceScanExec => scan }.size
 
   private def isSame(text: String, settings: (String, String)*): DataFrame =
-    withConf(settings: _*) {
-      val expected = stockAnswer()(spark.sql(text))
-      val df = spark.sql(text)
-      Answer.difference(expected, Answer.of(df)).foreach(found => fail(s"$text: $found"))
-      df
-    }
+    withConf(settings: _*)(answers(text, stockAnswer()(spark.sql(text))))
 
-  /** Asserts that the rule acts whatever the cost, and that so many scans remain, fewer than without. */
-  private def fires(text: String, left: Int, settings: (String, String)*): DataFrame = {
-    val df = isSame(text, settings :+ anyGain: _*)
-    assert(changed(df).nonEmpty, Plans.execution(df).optimizedPlan)
-    assert(changed(df).forall(_.reason == rule.Reused))
-    assert(scans(df) == left, Plans.execution(df).executedPlan)
-    val without = isSame(text, settings :+ anyGain :+ (rule.switch -> "false"): _*)
-    assert(scans(without) > left, "without the rule there are no more")
+  private def answers(text: String, expected: Answer): DataFrame = {
+    val df = spark.sql(text)
+    Answer.difference(expected, Answer.of(df)).foreach(found => fail(s"$text: $found"))
     df
   }
+
+  /** Asserts that the rule acts whatever the cost, and that so many scans remain, fewer than without. */
+  private def fires(text: String, left: Int, settings: (String, String)*): DataFrame =
+    withConf(settings :+ anyGain: _*) {
+      val expected = stockAnswer()(spark.sql(text))
+      val df = answers(text, expected)
+      assert(changed(df).nonEmpty, Plans.execution(df).optimizedPlan)
+      assert(changed(df).forall(_.reason == rule.Reused))
+      assert(scans(df) == left, Plans.execution(df).executedPlan)
+      val without = withConf(rule.switch -> "false")(answers(text, expected))
+      assert(scans(without) > left, "without the rule there are no more")
+      df
+    }
 
   private def doesNotFire(text: String, settings: (String, String)*): DataFrame = {
     val df = isSame(text, anyGain +: settings: _*)

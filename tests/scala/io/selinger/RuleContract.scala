@@ -125,7 +125,7 @@ abstract class RuleContract(
       body: String => Boolean
   ): Boolean = {
     val reasons = reasonQueries(rule).toSeq.sortBy(_._1).map(_._2).filterNot(_.isStream)
-    val some = Grid.part(reasons, share = 0.4, (rule.id, key))
+    val some = Grid.part(reasons, share = 0.25, (rule.id, key))
     def run(query: ReasonQuery): Boolean =
       prepared(session)(withFolder(folder => body(query.prepare(session, folder))))
     (new ReasonQuery(rule.example) +: some).map(run).contains(true) ||
@@ -137,7 +137,7 @@ abstract class RuleContract(
       body: StockPlan => Boolean
   ): Boolean = {
     assert(stock.size > texts.size / 2)
-    val ran = Grid.part(stock, share = 0.15, (rule.id, key)).map(body)
+    val ran = Grid.part(stock, share = 0.1, (rule.id, key)).map(body)
     forQueries(rule, session, key)(text => body(StockPlan.of(session, text))) || ran.contains(true)
   }
 

@@ -2,7 +2,7 @@ package io.selinger.rule
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Outcome, Reason}
-import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, Grid, Plans, SharedSession, Tables}
 import org.apache.spark.sql.{DataFrame, Encoder, Encoders}
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.expressions.Aggregator
@@ -72,10 +72,13 @@ class ReuseFinerGroupsSuite extends AnyFunSuite with SharedSession {
       s"CROSS JOIN (SELECT $total AS t FROM facts $where) b"
 
   test("fires on a total beside groups, of all functions that can be merged") {
-    Seq("count(*)", "count(s)", "sum(k)", "avg(k)", "min(day)", "max(amount)", "sum(id)").foreach {
-      function =>
-        fires(beside("k, s", "count(*)", function), left = 1)
-        fires(beside("k, s", function, s"$function"), left = 1)
+    val functions =
+      Seq("count(*)", "count(s)", "sum(k)", "avg(k)", "min(day)", "max(amount)", "sum(id)")
+    functions.foreach { function =>
+      // Of another function, or of the same.
+      Grid.part(Seq("count(*)", function), share = 0.5, function).foreach { fine =>
+        withClue(Grid.clue)(fires(beside("k, s", fine, function), left = 1))
+      }
     }
     fires(beside("k", "max(id)", "avg(cast(k AS decimal(9, 2)))"), left = 1)
     fires(beside("k", "max(id)", "sum(k) FILTER (WHERE flag)"), left = 1)

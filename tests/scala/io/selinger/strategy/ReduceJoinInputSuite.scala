@@ -130,8 +130,11 @@ class ReduceJoinInputSuite extends AnyFunSuite with SharedSession {
 
   test("fires on keys of every type, nulls, NaN, -0.0 and duplicates among them") {
     Seq("k", "big", "amount", "day").foreach { key =>
-      fires(s"SELECT * FROM dims a LEFT SEMI JOIN large b ON a.$key = b.$key")
-      fires(s"SELECT * FROM dupes a LEFT ANTI JOIN large b ON a.$key = b.$key AND a.id > b.id")
+      val joins = Seq(
+        s"SELECT * FROM dims a LEFT SEMI JOIN large b ON a.$key = b.$key",
+        s"SELECT * FROM dupes a LEFT ANTI JOIN large b ON a.$key = b.$key AND a.id > b.id"
+      )
+      Grid.part(joins, share = 0.5, key).foreach(text => withClue(Grid.clue)(fires(text)))
     }
     fires("SELECT * FROM dims a LEFT SEMI JOIN large b ON a.s = b.s")
     fires("SELECT * FROM dims a LEFT SEMI JOIN large b ON a.k <=> b.k")

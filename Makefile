@@ -140,7 +140,9 @@ fuzz: $(JAR) $(VENV)/.ready ## run random queries against stock Spark and DuckDB
 	$(PY) -m tests.fuzz --queries $(N) --seed $(SEED) $(if $(CASE),--case $(CASE))
 
 lint: $(VENV)/.ready $(SBT_READY) ## check format, lint and types of Scala and Python
-	SPARK=$(SPARK) $(SBT) scalafmtCheckAll scalafmtSbtCheck Test/compile
+	# The jar too, since everything is compiled here: sbt need not start again for it.
+	SPARK=$(SPARK) $(SBT) scalafmtCheckAll scalafmtSbtCheck package Test/compile
+	@touch $(JAR)
 	$(VENV)/bin/ruff check --config python/pyproject.toml python benchmarks tests/fuzz tests/python
 	$(VENV)/bin/ruff format --check --config python/pyproject.toml python benchmarks tests/fuzz tests/python
 	$(VENV)/bin/mypy --config-file python/pyproject.toml python/selinger benchmarks tests/fuzz tests/python

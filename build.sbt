@@ -64,7 +64,15 @@ lazy val selinger = (project in file("."))
       .jars(baseDirectory.value, line.value)
       .filterNot(jar => jar.getName.startsWith("scala-library"))
       .map(jar => Attributed.blank(jar)),
-    Test / unmanagedJars := (Compile / unmanagedJars).value,
+    // Spark's own jars first, in which most classes are looked for again and again.
+    Test / unmanagedJars := (Compile / unmanagedJars).value.sortBy { jar =>
+      val first = Seq("spark-core_", "spark-catalyst_", "spark-sql_", "spark-").indexWhere(
+        jar.data.getName.startsWith
+      )
+      (if (first < 0) Int.MaxValue else first, jar.data.getName)
+    },
+    Test / unmanagedClasspath :=
+      Attributed.blank(baseDirectory.value / "tests" / "hadoop") +: (Test / unmanagedJars).value,
     Compile / unmanagedSourceDirectories ++=
       line.value.shims.map(folder => baseDirectory.value / "src" / "main" / folder),
     // The Scala side of the benchmarks goes with the tests: checked like them, and in no jar of ours.
@@ -105,6 +113,10 @@ lazy val selinger = (project in file("."))
       .split((Test / definedTests).value, (Test / forkOptions).value, jvms = 2),
     Test / javaOptions ++= javaModules ++ Seq(
       "-Xmx3g",
+      // Most of what a query allocates does not outlive it, and to grow takes full collections.
+      "-Xms2g",
+      "-Xmn1g",
+      "-XX:MetaspaceSize=512m",
       // Short queries, most of them planned once: compiling them for a long life would not pay.
       "-XX:TieredStopAtLevel=1",
       // Its default is 48 MB then; once that is full nothing is compiled, and the JVM may end.

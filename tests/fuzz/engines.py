@@ -72,6 +72,10 @@ class Outcome:
     skipped: bool = False
 
 
+#: Short files of Hadoop's settings: see `core-default.xml`.
+HADOOP = Path(__file__).resolve().parents[1] / "hadoop"
+
+
 def open_spark(
     memory: str = "2g", extra: Mapping[str, str] | None = None, *, is_long: bool = False
 ) -> SparkSession:
@@ -103,7 +107,8 @@ def open_spark(
         # Each sort, aggregate and hash table takes a page of 64 MB at once, unless told otherwise:
         # most of the time went into full collections.
         "spark.buffer.pageSize": "1m",
-        # Each scan broadcasts Hadoop's settings, and the data is small.
+        # Each scan broadcasts Hadoop's settings, of which few are needed; and the data is small.
+        "spark.driver.extraClassPath": str(HADOOP),
         "spark.broadcast.compress": "false",
         "spark.shuffle.compress": "false",
         "spark.sql.maxPlanStringLength": "1000000",

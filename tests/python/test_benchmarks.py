@@ -885,11 +885,13 @@ def test_planning_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_plancost_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plancost, "make", lambda *_: results_in)
 
+    queries = load_queries("tpch")
+
     def planned(client: Any, name: str, sql: str, times: int) -> float:
         if not client.settles:
             assert set(client.tables) <= set(re.findall(r"\w+", sql))
             return 700.0 if client.profile.name == "stock" else 1000.0
-        other = sql != load_queries("tpch")[name].spark
+        other = sql != queries[name].spark
         return 10.0 if client.profile.name == "stock" else 17.0 if other else 15.0
 
     monkeypatch.setattr(plancost, "plan_once", planned)

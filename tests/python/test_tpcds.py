@@ -1,7 +1,8 @@
 """The 99 queries of TPC-DS: stock Spark, Selinger and DuckDB give the same rows.
 
-Each query runs under adaptive execution on and off, the one with Spark's default of ANSI, the other
-with a random one; ``SELINGER_TEST_ALL=1`` runs all four settings. Code is generated where execution
+A run takes a quarter of the queries at random, each adaptively with Spark's default of ANSI, or not
+adaptively with a random one; and in both ways those that rules were written for.
+``SELINGER_TEST_ALL=1`` runs all queries under all four settings. Code is generated where execution
 is adaptive; to generate it takes longer than a query runs on data as small as this. Queries run
 without their final LIMIT, so that ties cannot hide a difference; what stock Spark answers is asked
 once for each ANSI setting.
@@ -25,6 +26,7 @@ from pyspark.errors import PySparkException
 from benchmarks.datasets import duck
 from benchmarks.datasets import generate as data
 from benchmarks.datasets.queries import Query, load_queries, without_limit
+from benchmarks.paths import ROOT
 from benchmarks.runner.compare import OTHER_ENGINE, SAME_ENGINE, compare_rows
 
 if TYPE_CHECKING:
@@ -44,6 +46,16 @@ FORCING = {
     "spark.selinger.ordering.minGain": "0",
 }
 LEAST_CHANGED = 0.9
+#: Queries that rules were written for, and that the history of the code names: in every run.
+KNOWN = (
+    *("q01", "q04", "q11", "q14", "q17", "q21", "q22", "q23", "q27", "q30", "q31", "q39"),
+    *("q51", "q64", "q65", "q67", "q72", "q74", "q75", "q81", "q95"),
+)
+CHOSEN = (
+    sorted(QUERIES)
+    if WHOLE_GRID
+    else sorted({*KNOWN, *random.Random(SEED).sample(sorted(QUERIES), len(QUERIES) // 4)})
+)
 
 
 @dataclass
@@ -82,6 +94,8 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
     folder = data.make("tpcds", SCALE, root=tmp_path_factory.mktemp("tpcds"))
     builder = SparkSession.builder.master("local[2]")
     for key, value in {
+        # Few settings of Hadoop, which go with each scan: see the file in it.
+        "spark.driver.extraClassPath": str(ROOT / "tests" / "hadoop"),
         "spark.driver.memory": "3g",
         # Each sort and hash table takes a page: of the usual 64 MiB the heap would soon be full.
         "spark.buffer.pageSize": "1m",
@@ -112,7 +126,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
     spark.stop()
 
 
-@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
+@pytest.mark.parametrize("query", [QUERIES[name] for name in CHOSEN], ids=CHOSEN)
 def test_answers_agree(suite: Suite, query: Query) -> None:
     """Stock Spark, Selinger and DuckDB agree under these settings."""
     sql = without_limit(query.spark) or query.spark
@@ -138,7 +152,9 @@ def _settings(name: str) -> list[tuple[bool, bool]]:
     """Give what a query runs under: adaptive execution, and ANSI."""
     if WHOLE_GRID:
         return [(adaptive, ansi) for ansi in (True, False) for adaptive in (True, False)]
-    return [(True, True), (False, random.Random(f"{SEED} {name}").random() < 0.5)]
+    rng = random.Random(f"{SEED} {name}")
+    other = (False, rng.random() < 0.5)
+    return [(True, True), other] if name in KNOWN else [rng.choice([(True, True), other])]
 
 
 def test_most_plans_were_changed(suite: Suite, record_property: Callable[[str, Any], None]) -> None:
@@ -146,8 +162,9 @@ def test_most_plans_were_changed(suite: Suite, record_property: Callable[[str, A
     vacuous = sorted(suite.run - suite.changed)
     record_property("vacuous", vacuous)
     print(f"{len(suite.changed)} of {len(suite.run)} queries changed; vacuous: {vacuous}")
-    assert len(suite.run) == len(QUERIES) or not suite.run, "run the whole module"
-    assert len(suite.changed) >= LEAST_CHANGED * len(suite.run), vacuous
+    assert len(suite.run) == len(CHOSEN) or not suite.run, "run the whole module"
+    # As many as may be vacuous of all queries: chance may choose each of them.
+    assert len(vacuous) <= (1 - LEAST_CHANGED) * len(QUERIES), f"seed {SEED}: {vacuous}"
 
 
 def _assert_same(left: Any, right: Any, relative: float, where: str) -> None:

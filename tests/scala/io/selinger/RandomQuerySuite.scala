@@ -51,7 +51,7 @@ class RandomQuerySuite extends AnyFunSuite with SharedSession {
     }
 
   // Beside the minute of fuzzing that `make test` has.
-  private val (known, fresh) = if (Grid.isWhole) (80, 40) else (30, 10)
+  private val (known, fresh) = if (Grid.isWhole) (80, 40) else (12, 8)
 
   test(s"random queries answer as stock Spark does (new ones of seed ${Grid.seed})") {
     Tables.register(spark)

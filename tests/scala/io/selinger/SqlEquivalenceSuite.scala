@@ -53,6 +53,8 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
     )
   )
 
+  // Files that ran with the variant that changes most.
+  private val hashing = mutable.Set.empty[Path]
   private val changed = mutable.Map.empty[Path, Int].withDefaultValue(0)
   private val vacuous = mutable.Map.empty[Path, Int].withDefaultValue(0)
 
@@ -92,6 +94,7 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
         val (found, joins) = withConf(settings ++ more: _*)(run(text))
         val where = s"${Grid.clue}$name, adaptive $adaptive, ANSI $ansi"
         Answer.difference(expected, found).foreach(difference => fail(s"$where: $difference"))
+        if (name == "hashes") hashing += file
         if (joins == stockJoins) vacuous(file) += 1 else changed(file) += 1
     }
   }
@@ -102,19 +105,25 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
       val names = variants.map(_._1)
       if (Grid.isWhole) modes.foreach(compare(file, _, names))
       else {
-        // The mode of users with any variant, and another one with the variant that changes most.
+        // The mode of users with any variant, or another one with the variant that changes most.
         val name = file.getFileName.toString
-        compare(file, modes.head, Seq(Grid.one(names, name)))
-        val code = Grid.one(Seq(Nil, SharedSession.interpreted), name)
-        compare(file, Grid.one(modes.tail, name), Seq("hashes"), code)
+        if (Grid.one(Seq(true, false), ("users", name))) {
+          compare(file, modes.head, Seq(Grid.one(names, name)))
+        } else {
+          val code = Grid.one(Seq(Nil, SharedSession.interpreted), name)
+          compare(file, Grid.one(modes.tail, name), Seq("hashes"), code)
+        }
       }
     }
   }
 
   test("most files made another plan at least once") {
-    val never = files.filter(changed(_) == 0).map(_.getFileName)
+    val asked = files.filter(hashing)
+    val never = asked.filter(changed(_) == 0).map(_.getFileName)
     info(s"${changed.values.sum} pairs with another plan, ${vacuous.values.sum} vacuous")
-    info(s"${never.size} of ${files.size} files never made another plan: ${never.mkString(", ")}")
-    assert(never.size <= files.size / 5)
+    info(s"${never.size} of ${asked.size} files never made another plan: ${never.mkString(", ")}")
+    if (Grid.isWhole) assert(asked == files && never.size <= files.size / 5)
+    // Of a sample, chance alone may choose more of them.
+    else assert(asked.size >= files.size / 3 && never.size <= asked.size / 3, Grid.clue)
   }
 }

@@ -8,8 +8,16 @@ import io.selinger.explain.{Explained, PlanDecisions}
 import io.selinger.ordering.graph.{JoinGraph, JoinRegion, RelationSet}
 import io.selinger.ordering.tree.{JoinTree, JoinTreeCost, JoinTreePlan, Joining}
 import io.selinger.stats.footers.ReadFooterStatistics
-import io.selinger.testing.{Answer, Grid, JoinSides, Plans, SharedSession, Subsets, Tables}
-import java.nio.file.Path
+import io.selinger.testing.{
+  Answer,
+  Grid,
+  JoinSides,
+  ParquetTables,
+  Plans,
+  SharedSession,
+  Subsets,
+  Tables
+}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.LeftSemi
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
@@ -25,16 +33,9 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   private val rule = ReorderJoins.id
 
   /** `sales` and `stock` multiply over `item`; `day` keeps one of a hundred days of `sales`. */
-  private def withTables[A](body: Path => A): A = withFolder { folder =>
-    def write(name: String, rows: Long, columns: String*): Unit = {
-      val path = folder.resolve(name).toString
-      spark.range(rows).selectExpr(columns: _*).write.parquet(path)
-      spark.read.parquet(path).createOrReplaceTempView(name)
-    }
-    write("sales", 5000, "id % 50 as item", "id % 100 as day", "id as sale")
-    write("stock", 4000, "id % 50 as s_item", "id as amount")
-    write("days", 100, "id as d_day", "id as d_number")
-    body(folder)
+  private def withTables[A](body: => A): A = {
+    ReorderJoinsSuite.register(spark)
+    body
   }
 
   private val text =
@@ -57,7 +58,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   private def joins(df: DataFrame): Int = optimized(df).collect { case join: Join => join }.size
 
   test("fires on a join that multiplies before one that selects") {
-    withTables { _ =>
+    withTables {
       val df = spark.sql(text)
       val made = decision(df)
       assert(made.outcome == Outcome.Changed && made.reason == Reason.OrderCheaper)
@@ -74,7 +75,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("an order that is good already is kept") {
-    withTables { _ =>
+    withTables {
       val df = spark.sql(
         "SELECT count(*) FROM sales JOIN days ON day = d_day JOIN stock ON item = s_item WHERE d_number = 7"
       )
@@ -84,7 +85,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("a gain below the margin is left alone") {
-    withTables { _ =>
+    withTables {
       // What the first two joins return is little beside what the third one does.
       val last = """SELECT count(*), sum(sale), sum(amount) FROM sales
                    |JOIN days AS most ON day = most.d_day JOIN days AS few ON item = few.d_day
@@ -99,7 +100,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
 
   private def declines(name: String, reason: Reason, conf: (String, String)*)(query: String): Unit =
     test(s"does not fire $name") {
-      withTables { _ =>
+      withTables {
         withConf(conf: _*) {
           val made = decision(spark.sql(query))
           assert(made.outcome == Outcome.Declined && made.reason == reason)
@@ -109,7 +110,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
 
   // Spark's own reordering makes other joins, which carry no decision any more.
   test("products are Spark's to refuse, where the user wants that") {
-    withTables { _ =>
+    withTables {
       withConf(
         SQLConf.CROSS_JOINS_ENABLED.key -> "false",
         SelingerConf.ORDER_MIN_GAIN.key -> "0"
@@ -128,7 +129,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("does not fire where Spark's own reordering is switched on") {
-    withTables { _ =>
+    withTables {
       val plan = withConf(SelingerConf.MODE.key -> "off")(optimized(spark.sql(text)))
       withConf(SQLConf.CBO_ENABLED.key -> "true", SQLConf.JOIN_REORDER_ENABLED.key -> "true") {
         assert(new ReorderJoins(spark).apply(plan) eq plan)
@@ -144,7 +145,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     ReadFooterStatistics.switch -> "false"
   )(text)
   test("a comparison joins where no equality does, as late as it pays") {
-    withTables { _ =>
+    withTables {
       val query =
         "SELECT count(*) FROM sales JOIN stock ON item < s_item JOIN days ON day = d_day " +
           "WHERE d_number = 7"
@@ -157,7 +158,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
 
   private def bounded(name: String, reason: Reason)(query: String): Unit =
     test(s"$name bounds a region, and the decision says so") {
-      withTables { _ =>
+      withTables {
         val df = spark.sql(query)
         assert(decision(df).outcome == Outcome.Declined && decision(df).reason == reason)
         val stock = stockAnswer()(spark.sql(query))
@@ -179,7 +180,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   )
 
   test("what IN asks for twice is ordered by itself, alike in both places") {
-    withTables { _ =>
+    withTables {
       val asked = "SELECT s_item FROM stock JOIN days ON amount = d_number WHERE d_day < 50"
       def sold(day: Int) =
         s"SELECT sale FROM sales JOIN days ON day = d_day WHERE d_number = $day AND item IN ($asked)"
@@ -198,7 +199,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("what several places join alike stays alike, so that Spark computes it once") {
-    withTables { _ =>
+    withTables {
       def sold(sale: Int, more: String = "") =
         s"""SELECT sale, d_number FROM stock JOIN days ON amount = d_day
            |JOIN sales ON item = s_item WHERE sale = $sale $more""".stripMargin
@@ -223,7 +224,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
 
   Seq("JOIN", "LEFT JOIN").foreach { how =>
     test(s"what several places ask for differently comes after what they $how alike") {
-      withTables { _ =>
+      withTables {
         def sold(day: Int) =
           s"""SELECT sale, amount, d_number FROM sales JOIN days ON day = d_day
              |$how stock ON sale = amount AND s_item < 45 WHERE d_number > $day""".stripMargin
@@ -250,7 +251,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("an order that several places share says what bounds it, and numbers what is used twice") {
-    withTables { _ =>
+    withTables {
       def sold(sale: Int) =
         s"""SELECT sale, days.d_number, other.d_number FROM stock JOIN days ON amount = d_day
            |JOIN sales ON item = s_item JOIN days other ON day = other.d_day
@@ -271,7 +272,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("orders of several places that were compared in part only say so") {
-    withTables { _ =>
+    withTables {
       val query = Seq(7, 9)
         .map(sale => s"""SELECT sale FROM stock JOIN days ON amount = d_day
                         |JOIN sales ON item = s_item WHERE sale = $sale""".stripMargin)
@@ -355,7 +356,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
 
   private def fires(name: String)(query: String, order: String): Unit =
     test(s"fires through $name") {
-      withTables { _ =>
+      withTables {
         val df = withConf(SelingerConf.ORDER_MIN_GAIN.key -> "0") {
           val planned = spark.sql(query)
           assert(decision(planned).outcome == Outcome.Changed, decision(planned))
@@ -400,7 +401,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   )
 
   test("fires through EXISTS, which takes part as a semi join") {
-    withTables { _ =>
+    withTables {
       val query =
         """SELECT sale, amount FROM sales JOIN stock ON item = s_item JOIN days ON day = d_day
           |WHERE d_number = 7
@@ -417,7 +418,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("a projection that computes below the side that an outer join fills with nulls stays") {
-    withTables { _ =>
+    withTables {
       val query =
         """SELECT sale, filled FROM sales LEFT JOIN
           |(SELECT s_item, coalesce(amount, 0) AS filled FROM stock JOIN days ON amount = d_day)
@@ -430,7 +431,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("columns that are computed from each other again and again do not grow") {
-    withTables { _ =>
+    withTables {
       def staged(steps: Int): String =
         (1 to steps).foldLeft("SELECT sale AS a, day AS b FROM sales") {
           (below, i) =>
@@ -449,7 +450,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("NOT IN is left where it is") {
-    withTables { _ =>
+    withTables {
       val plan = withConf(SelingerConf.MODE.key -> "off") {
         spark.sql(
           """SELECT sale FROM sales JOIN stock ON item = s_item LEFT ANTI JOIN
@@ -473,7 +474,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("the relations named are those on whose rows the choice depends most") {
-    withTables { _ =>
+    withTables {
       val named = decision(spark.sql(text)).evidence.map(_.name).filter(_.endsWith(" rows"))
       assert(named.size == 3 && named.toSet == Set("sales rows", "stock rows", "days rows"))
     }
@@ -494,7 +495,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   )
 
   test("off returns the very same plan") {
-    withTables { _ =>
+    withTables {
       val plan = withConf(SelingerConf.MODE.key -> "off")(optimized(spark.sql(text)))
       Seq(SelingerConf.MODE.key -> "off", ReorderJoins.switch -> "false").foreach {
         setting => withConf(setting)(assert(new ReorderJoins(spark).apply(plan) eq plan))
@@ -503,7 +504,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("advise says what would be done and leaves the plan") {
-    withTables { _ =>
+    withTables {
       withConf(SelingerConf.MODE.key -> "advise") {
         val df = spark.sql(text)
         assert(decision(df).outcome == Outcome.Advised)
@@ -515,14 +516,14 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("a second run changes nothing") {
-    withTables { _ =>
+    withTables {
       val plan = optimized(spark.sql(text))
       assert(new ReorderJoins(spark).apply(plan) eq plan)
     }
   }
 
   test("a failing rule leaves the query working, and says so") {
-    withTables { _ =>
+    withTables {
       withConf(SelingerConf.FAIL_ON_ERROR.key -> "false") {
         val plan = withConf(SelingerConf.MODE.key -> "off")(optimized(spark.sql(text)))
         val broken = new GuardedRule(ReorderJoins, SelingerConf.switches) {
@@ -536,7 +537,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("regions below aggregates, unions and in subqueries are ordered too") {
-    withTables { _ =>
+    withTables {
       val inner =
         "SELECT sale FROM sales JOIN stock ON item = s_item JOIN days ON day = d_day WHERE d_number = 7"
       val query =
@@ -549,7 +550,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("no more joins than before, and columns in the same places") {
-    withTables { _ =>
+    withTables {
       val query = text.replace("count(*), sum(sale), sum(amount)", "*")
       val df = spark.sql(query)
       val stock = withConf(SelingerConf.MODE.key -> "off") {
@@ -624,7 +625,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     Tables.register(spark)
     val known = new Random(20261121)
     val fresh = new Random(Grid.seed)
-    val queries = Seq.fill(if (Grid.isWhole) 40 else 10)(randomQuery(known) -> known) ++
+    val queries = Seq.fill(if (Grid.isWhole) 40 else 6)(randomQuery(known) -> known) ++
       Seq.fill(4)(randomQuery(fresh) -> fresh)
     val orders = queries.flatMap { case (query, random) =>
       withConf(SelingerConf.MODE.key -> "off", "spark.sql.shuffle.partitions" -> "2") {
@@ -660,7 +661,14 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
   }
 }
 
-object ReorderJoinsSuite {
+object ReorderJoinsSuite
+    extends ParquetTables(
+      Map(
+        "sales" -> (5000L, Seq("id % 50 as item", "id % 100 as day", "id as sale")),
+        "stock" -> (4000L, Seq("id % 50 as s_item", "id as amount")),
+        "days" -> (100L, Seq("id as d_day", "id as d_number"))
+      )
+    ) {
 
   /** Costs where nothing is known but that all relations have ten rows. */
   private def costs(graph: JoinGraph): JoinTreeCost = {

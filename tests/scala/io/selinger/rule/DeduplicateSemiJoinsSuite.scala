@@ -3,7 +3,7 @@ package io.selinger.rule
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Outcome, Reason}
 import io.selinger.exec.AggregatePerTask
-import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, Grid, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join}
 import org.scalatest.Assertion
@@ -33,25 +33,27 @@ class DeduplicateSemiJoinsSuite extends AnyFunSuite with SharedSession {
 
   private def decisions(df: DataFrame): Seq[Decision] = Plans.decisions(df, rule.id)
 
-  /** Asserts that so many right sides are grouped, with the answer of stock Spark, in each mode. */
-  private def assertFires(text: String, times: Int = 1): Unit =
-    for {
-      adaptive <- Seq("true", "false")
-      broadcast <- Seq("-1", "10m")
-    } {
-      val modes = Seq(
+  private val modes =
+    for (adaptive <- Seq("true", "false"); broadcast <- Seq("-1", "10m"))
+      yield Seq(
         always,
         "spark.sql.adaptive.enabled" -> adaptive,
         "spark.sql.autoBroadcastJoinThreshold" -> broadcast
       )
-      val expected = stockAnswer(modes: _*)(spark.sql(text))
-      withConf(modes: _*) {
+
+  /** Asserts that so many right sides are grouped, with the answer of stock Spark, in each mode. */
+  private def assertFires(text: String, times: Int = 1): Unit = {
+    // Stock Spark answers the same in each mode.
+    val expected = stockAnswer()(spark.sql(text))
+    for (mode <- Grid.firstAndOne(modes, text)) withClue(Grid.clue) {
+      withConf(mode: _*) {
         val df = spark.sql(text)
         assert(grouped(df).size == times, Plans.execution(df).optimizedPlan)
         Answer.difference(expected, Answer.of(df)).foreach(found => fail(s"$text: $found"))
         assert(decisions(df).count(_.outcome == Outcome.Changed) >= 1)
       }
     }
+  }
 
   private def assertDeclines(text: String, reason: Reason, settings: (String, String)*): Assertion =
     withConf(settings: _*) {

@@ -2,7 +2,7 @@ package io.selinger.rule
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Outcome, Reason}
-import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, Grid, Plans, SharedSession, Tables}
 import org.apache.spark.sql.{DataFrame, Encoder, Encoders}
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.expressions.Aggregator
@@ -34,23 +34,26 @@ class ReuseFinerGroupsSuite extends AnyFunSuite with SharedSession {
     Plans.physical(df).collect { case scan: FileSourceScanExec => scan }.size
 
   private def isSame(text: String, settings: (String, String)*): DataFrame =
-    withConf(settings: _*) {
-      val expected = stockAnswer()(spark.sql(text))
-      val df = spark.sql(text)
-      Answer.difference(expected, Answer.of(df)).foreach(found => fail(s"$text: $found"))
-      df
-    }
+    withConf(settings: _*)(answers(text, stockAnswer()(spark.sql(text))))
 
-  /** Asserts that the rule acts whatever the cost, and that so many scans remain, fewer than without. */
-  private def fires(text: String, left: Int, settings: (String, String)*): DataFrame = {
-    val df = isSame(text, settings :+ anyGain: _*)
-    assert(changed(df).nonEmpty, Plans.execution(df).optimizedPlan)
-    assert(changed(df).forall(_.reason == rule.Reused))
-    assert(scans(df) == left, Plans.execution(df).executedPlan)
-    val without = isSame(text, settings :+ anyGain :+ (rule.switch -> "false"): _*)
-    assert(scans(without) > left, "without the rule there are no more")
+  private def answers(text: String, expected: Answer): DataFrame = {
+    val df = spark.sql(text)
+    Answer.difference(expected, Answer.of(df)).foreach(found => fail(s"$text: $found"))
     df
   }
+
+  /** Asserts that the rule acts whatever the cost, and that so many scans remain, fewer than without. */
+  private def fires(text: String, left: Int, settings: (String, String)*): DataFrame =
+    withConf(settings :+ anyGain: _*) {
+      val expected = stockAnswer()(spark.sql(text))
+      val df = answers(text, expected)
+      assert(changed(df).nonEmpty, Plans.execution(df).optimizedPlan)
+      assert(changed(df).forall(_.reason == rule.Reused))
+      assert(scans(df) == left, Plans.execution(df).executedPlan)
+      val without = withConf(rule.switch -> "false")(answers(text, expected))
+      assert(scans(without) > left, "without the rule there are no more")
+      df
+    }
 
   private def doesNotFire(text: String, settings: (String, String)*): DataFrame = {
     val df = isSame(text, anyGain +: settings: _*)
@@ -69,10 +72,13 @@ class ReuseFinerGroupsSuite extends AnyFunSuite with SharedSession {
       s"CROSS JOIN (SELECT $total AS t FROM facts $where) b"
 
   test("fires on a total beside groups, of all functions that can be merged") {
-    Seq("count(*)", "count(s)", "sum(k)", "avg(k)", "min(day)", "max(amount)", "sum(id)").foreach {
-      function =>
-        fires(beside("k, s", "count(*)", function), left = 1)
-        fires(beside("k, s", function, s"$function"), left = 1)
+    val functions =
+      Seq("count(*)", "count(s)", "sum(k)", "avg(k)", "min(day)", "max(amount)", "sum(id)")
+    functions.foreach { function =>
+      // Of another function, or of the same.
+      Grid.part(Seq("count(*)", function), share = 0.5, function).foreach { fine =>
+        withClue(Grid.clue)(fires(beside("k, s", fine, function), left = 1))
+      }
     }
     fires(beside("k", "max(id)", "avg(cast(k AS decimal(9, 2)))"), left = 1)
     fires(beside("k", "max(id)", "sum(k) FILTER (WHERE flag)"), left = 1)

@@ -29,12 +29,13 @@ class ShareSimilarAggregatesSuite extends AnyFunSuite with SharedSession {
     Plans.physical(df).collect { case scan: FileSourceScanExec => scan }.size
 
   private def isSame(text: String, settings: (String, String)*): DataFrame =
-    withConf(settings: _*) {
-      val expected = stockAnswer()(spark.sql(text))
-      val df = spark.sql(text)
-      Answer.difference(expected, Answer.of(df)).foreach(found => fail(s"$text: $found"))
-      df
-    }
+    withConf(settings: _*)(answers(text, stockAnswer()(spark.sql(text))))
+
+  private def answers(text: String, expected: Answer): DataFrame = {
+    val df = spark.sql(text)
+    Answer.difference(expected, Answer.of(df)).foreach(found => fail(s"$text: $found"))
+    df
+  }
 
   private def changed(df: DataFrame): Seq[Decision] =
     decisions(df).filter(_.outcome == Outcome.Changed)
@@ -42,13 +43,14 @@ class ShareSimilarAggregatesSuite extends AnyFunSuite with SharedSession {
   /** Asserts that the rule acts whatever the cost, and that so many scans remain, fewer than without. */
   private def fires(text: String, left: Int): DataFrame =
     withConf(SelingerConf.MERGE_MIN_GAIN.key -> "0") {
-      val df = isSame(text)
+      val expected = stockAnswer()(spark.sql(text))
+      val df = answers(text, expected)
       assert(
         changed(df).nonEmpty && changed(df).forall(_.reason == rule.Shared),
         Plans.execution(df).optimizedPlan
       )
       assert(scans(df) == left, Plans.execution(df).executedPlan)
-      val without = isSame(text, rule.switch -> "false")
+      val without = withConf(rule.switch -> "false")(answers(text, expected))
       assert(scans(without) > left, "without the rule there are no more")
       df
     }

@@ -2,7 +2,7 @@ package io.selinger.strategy
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Origin, Outcome, Reason}
-import io.selinger.testing.{ExampleTables, Plans, SharedSession, Tables}
+import io.selinger.testing.{ExampleTables, Grid, Plans, SharedSession, Tables}
 import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.{SparkPlan, SubqueryBroadcastExec}
@@ -298,7 +298,8 @@ class SizeShufflesSuite extends AnyFunSuite with SharedSession {
          |(SELECT x.k, sum(x.n) AS n FROM $keyed x JOIN dims y ON x.big = y.big GROUP BY x.k) b
          |ON a.k = b.k""".stripMargin
   ).foreach { case (what, text) =>
-    Seq("sorted" -> Seq(noBroadcast), "to be broadcast" -> Seq(largeFiles)).foreach {
+    val joined = Seq("sorted" -> Seq(noBroadcast), "to be broadcast" -> Seq(largeFiles))
+    Grid.part(joined, share = 0.5, what).foreach {
       case (how, settings) =>
         test(s"re-plans keep the number, and shuffle nothing again: $what, $how") {
           // Without rules that change how often is shuffled by which stage finishes first.

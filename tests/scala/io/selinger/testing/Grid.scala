@@ -30,6 +30,11 @@ object Grid {
   def firstAndOne[A](all: Seq[A], key: Any): Seq[A] =
     if (isWhole) all else Seq(all.head, one(all.tail, key))
 
+  /** The first of `all`, and for about every second key one of the others. */
+  def firstAndSome[A](all: Seq[A], key: Any): Seq[A] =
+    if (isWhole) all
+    else all.take(1) ++ Seq(one(all.tail, key)).filter(_ => one(Seq(true, false), ("some", key)))
+
   /** One of `all`, for each key another one, where only a whole run takes them all. */
   def one[A](all: Seq[A], key: Any): A = all(new Random((seed, key).##.toLong).nextInt(all.size))
 

@@ -51,14 +51,14 @@ trait SharedSession extends BeforeAndAfterEach { this: Suite =>
 
   /**
    * Settings of the ways in which Spark runs a plan, adaptively or not, compiled or interpreted: its
-   * default, and in a short run one of the others, for each key another one.
+   * default, and in a short run for every second key one of the others, for each key another one.
    */
   protected def waysToRun(key: Any): Seq[Seq[(String, String)]] = {
     val ways = for {
       adaptive <- Seq("true", "false")
       code <- Seq(SharedSession.compiled, SharedSession.interpreted)
     } yield code :+ ("spark.sql.adaptive.enabled" -> adaptive)
-    Grid.firstAndOne(ways, key)
+    Grid.firstAndSome(ways, key)
   }
 
   protected def withFolder[A](body: Path => A): A = {
@@ -158,6 +158,11 @@ object SharedSession {
       .config("spark.sql.artifact.isolation.enabled", false)
       .config("spark.log.level", "OFF")
       .config("spark.driver.host", "localhost")
+      .config("spark.hadoop.fs.file.impl", classOf[QuickLocalFileSystem].getName)
+      // What is sent stays in this process.
+      .config("spark.broadcast.compress", false)
+      .config("spark.broadcast.checksum", false)
+      .config("spark.shuffle.compress", false)
       .config("spark.sql.shuffle.partitions", 4L)
       .config("spark.sql.session.timeZone", "UTC")
       .config("spark.sql.warehouse.dir", warehouse.toString)

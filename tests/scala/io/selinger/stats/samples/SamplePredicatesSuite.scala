@@ -50,8 +50,13 @@ class SamplePredicatesSuite extends AnyFunSuite with SharedSession {
   }
 
   /** Eight files of one table; `flag` follows from `code`, `late` is in the last file only. */
-  private def withTable[A](body: DataFrame => A): A = withFolder { folder =>
-    body(written(folder.resolve("t")))
+  private def withTable[A](body: DataFrame => A): A = body(spark.read.parquet(shared.toString))
+
+  // Written once: what is known of it is forgotten before each test.
+  private lazy val shared: Path = {
+    val target = Files.createTempDirectory("selinger-samples").resolve("t")
+    val _ = written(target)
+    target
   }
 
   private def written(target: Path, partitioned: Boolean = false): DataFrame = {

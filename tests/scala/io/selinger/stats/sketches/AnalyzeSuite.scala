@@ -16,6 +16,8 @@ import scala.jdk.CollectionConverters._
 /** `selinger_analyze`, its store, and what estimates make of it. */
 class AnalyzeSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+
   override protected def beforeEach(): Unit = {
     super.beforeEach()
     SketchStore.clear()

@@ -151,23 +151,16 @@ private[rule] final class ColumnPreimage(
   /** Between what values an expression is known to be, by its type and by footers. */
   private def spanOf(value: Expression): ValueRange = {
     val ofType = CountedType.domain(value.dataType).getOrElse(ValueRange(0, -1))
+    // Without a footer it is the end of the type.
+    def known(room: BigInt) = ValueBounds.largest(value, plan).fold(ofType) { bound =>
+      val most = bound.setScale(0, BigDecimal.RoundingMode.CEILING).toBigInt + room
+      ofType.meet(ValueRange(-most, most))
+    }
     value match {
+      case _ if NumericAxis.isWhole(value.dataType) => known(room = 0)
+      // Calendars of legacy files differ by some days.
       case column: Attribute =>
-        // Without a footer it is the end of the type.
-        val most = ValueBounds.largest(column, plan).map(_.setScale(
-          0,
-          BigDecimal.RoundingMode.CEILING
-        ).toBigInt)
-        most.fold(ofType) { bound =>
-          val room = column.dataType match {
-            // Calendars of legacy files differ by some days.
-            case DateType => bound + 100000
-            case TimestampType | TimestampNTZType => bound + LocalTimes.microsOfDay * 100000
-            case _ => bound
-          }
-          ofType.meet(ValueRange(-room, room))
-        }
-      case Widened(child) => spanOf(child)
+        known(if (column.dataType == DateType) 100000 else LocalTimes.microsOfDay * 100000)
       case DayOf(_, _) => ValueRange(-mostDaysOfMicros, mostDaysOfMicros)
       case StartOf(day, _) =>
         val days = spanOf(day)

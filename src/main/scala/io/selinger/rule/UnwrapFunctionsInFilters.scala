@@ -16,6 +16,7 @@ import io.selinger.core.{
 }
 import io.selinger.estimate.plans.RelationNames
 import io.selinger.estimate.predicates.Selectivity
+import java.util.Locale
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, RowLevelWrite, Subquery}
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
@@ -58,8 +59,8 @@ import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, File
  * intervals, decimals, floating-point numbers, products by 0 or less. Sums of dates beyond year 9999, and
  * boundaries before the Gregorian calendar (timestamps: before 1900), where legacy files have other days.
  * Columns of partitions, which Spark tests by any predicate. Sources other than files and cached tables:
- * they may compare by rules of their own. Conditions of joins: what can be pushed into a side is a
- * filter by then.
+ * they may compare by rules of their own. Conditions of joins and filters above other operators: what
+ * can be pushed to a scan is a filter on top of it by then, and the rest would skip nothing.
  * Cost: planning O(size of the conditions). Arithmetic and date_trunc read footers, which estimates
  * read, too. A range is not dearer to evaluate than the function.
  * Runs in injectPreCBORule: predicates have been pushed down, merged and inferred for other columns by
@@ -350,22 +351,27 @@ object UnwrapFunctionsInFilters
         } yield day.canonicalized -> known.copy(month = Some(month.toInt))
     }.flatten
 
-    // Columns of files and cached tables, which Spark itself skips parts of.
-    private lazy val stored: AttributeSet = AttributeSet(plan.collectLeaves().flatMap {
+    // Columns of files and cached tables, of which Spark skips parts if the filter is on top of them.
+    private lazy val stored: AttributeSet = AttributeSet(plan match {
       case LogicalRelation(files: HadoopFsRelation, output, _, _, _) =>
-        val partitions = files.partitionSchema.fieldNames.map(_.toLowerCase).toSet
-        output.filterNot(column => partitions(column.name.toLowerCase))
+        outside(output, files.partitionSchema.fieldNames.toSeq)
       case relation: DataSourceV2Relation =>
         relation.table match {
           case files: FileTable =>
-            val partitions = files.partitioning.flatMap(_.references).flatMap(_.fieldNames)
-              .map(_.toLowerCase).toSet
-            relation.output.filterNot(column => partitions(column.name.toLowerCase))
+            outside(
+              relation.output,
+              files.partitioning.toSeq.flatMap(_.references).flatMap(_.fieldNames)
+            )
           case _ => Nil
         }
       case cached: InMemoryRelation => cached.output
       case _ => Nil
     })
+
+    private def outside(output: Seq[AttributeReference], partitions: Seq[String]) = {
+      val names = partitions.map(_.toLowerCase(Locale.ROOT)).toSet
+      output.filterNot(column => names(column.name.toLowerCase(Locale.ROOT)))
+    }
 
     private def isStored(column: Attribute): Boolean = stored.contains(column)
   }

@@ -3,7 +3,7 @@ package io.selinger
 import io.selinger.conf.SelingerConf
 import io.selinger.exec.{GroupingSetCascadeExec, RankFilterExec}
 import io.selinger.exec.aggregates.HeapHashAggregateExec
-import io.selinger.rule.ShareEstimates
+import io.selinger.rule.{ShareEstimates, UnwrapFunctionsInFilters}
 import io.selinger.strategy.SelectJoinOperator
 import io.selinger.testing.{Answer, Grid, Plans, SharedSession, Tables}
 import java.nio.file.{Files, Path, Paths}
@@ -58,14 +58,14 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
   private val changed = mutable.Map.empty[Path, Int].withDefaultValue(0)
   private val vacuous = mutable.Map.empty[Path, Int].withDefaultValue(0)
 
-  /** The answer, and joins and aggregations of ours as they were planned and as they ran. */
+  /** The answer, and joins, aggregations and filters of ours as they were planned and as they ran. */
   private def run(text: String): (Answer, Seq[String]) = {
     val df = spark.sql(text)
     def joins = Try(Plans.joins(df) ++ Plans.physical(df).collect {
       case cascade: GroupingSetCascadeExec => cascade.nodeName
       case ranks: RankFilterExec => ranks.nodeName
       case hashed: HeapHashAggregateExec => hashed.nodeName
-    }).getOrElse(Nil)
+    } ++ Plans.decisions(df, UnwrapFunctionsInFilters.id).flatMap(_.chosen)).getOrElse(Nil)
     val planned = joins
     val answer = Answer.of(df)
     (answer, planned ++ joins)

@@ -11,7 +11,8 @@ import io.selinger.rule.{
   RemoveImpliedLookups,
   ReuseFinerGroups,
   ShareEstimates,
-  ShareSimilarAggregates
+  ShareSimilarAggregates,
+  UnwrapFunctionsInFilters
 }
 import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.imported.UseImportedStatistics
@@ -55,6 +56,8 @@ object Registry {
       UseCollectedStatistics,
       SamplePredicates,
       UseImportedStatistics,
+      // Before all that estimates how many rows a filter keeps.
+      UnwrapFunctionsInFilters,
       // Before orders of joins are chosen, which may differ where subplans differ only in filters.
       MergeSubplansByCost,
       // Two lookups in the same rows have columns of the same ids, for which no order is chosen.

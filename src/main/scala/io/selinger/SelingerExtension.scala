@@ -24,7 +24,8 @@ import org.slf4j.LoggerFactory
  *   SQL or DataFrame
  *     │  Spark: parse, analyse, push predicates down
  *     ▼
- *   rule/      MergeSubplansByCost  ← estimate/, cost/ as below
+ *   rule/      UnwrapFunctionsInFilters  ← estimate/ bounds of values
+ *              MergeSubplansByCost  ← estimate/, cost/ as below
  *              RemoveImpliedLookups
  *   ordering/  ReorderJoins         ← the same
  *   rule/      ShareEstimates       ← estimate/; off unless asked for

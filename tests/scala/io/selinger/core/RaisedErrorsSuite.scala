@@ -59,6 +59,7 @@ class RaisedErrorsSuite extends AnyFunSuite with SharedSession {
     assert(!isSafe(Cast(text, IntegerType, None, EvalMode.ANSI)))
     // A day may lie outside of what a timestamp can hold.
     assert(!isSafe(Cast(day, TimestampType, Some("UTC"))))
+    assert(isSafe(Cast(AttributeReference("t", TimestampType)(), DateType, Some("UTC"))))
   }
 
   test("a pattern that ends in an escape raises an error") {

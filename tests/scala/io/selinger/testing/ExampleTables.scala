@@ -28,6 +28,10 @@ object ExampleTables
         "dates" -> (60L, Seq("id as day", "1998 + id div 12 as year")),
         "returns" -> (200L, Seq("id * 2 as ticket", "if(id % 9 = 0, null, id % 12) as reason")),
         "reasons" -> (12L, Seq("id", "if(id < 2, 'broken', 'other') as text")),
+        "visits" -> (
+          2000L,
+          Seq("date_add(date'2022-01-01', cast(id as int)) as day", "id % 7 as pages")
+        ),
         "customers" -> (40L, Seq("id", "concat('city', id % 4) as city"))
       )
     )

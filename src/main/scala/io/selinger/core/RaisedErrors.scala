@@ -44,6 +44,7 @@ object RaisedErrors {
     case (_: NumericType, _: NumericType) if Cast.canUpCast(cast.child.dataType, cast.dataType) =>
       true
     case (_: NumericType | BooleanType | DateType, _: StringType) => true
+    case (TimestampType | TimestampNTZType, DateType) => true
     case (_: NumericType | _: StringType, _: NumericType) => cast.evalMode != EvalMode.ANSI
     case _ => false
   }

@@ -52,6 +52,8 @@ private[explain] object Verdict {
       ("IN or EXISTS without duplicates", "INs or EXISTSs without duplicates"),
     "removeImpliedLookups" ->
       ("superfluous lookup of an IN left out", "superfluous lookups of INs left out"),
+    "unwrapFunctionsInFilters" ->
+      ("filter by ranges instead of functions", "filters by ranges instead of functions"),
     "stopPartialAggregation" ->
       ("partial aggregation may stop", "partial aggregations may stop"),
     "filterRanksBeforeSort" ->

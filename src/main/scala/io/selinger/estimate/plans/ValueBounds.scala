@@ -15,8 +15,8 @@ import org.apache.spark.sql.types._
 import scala.collection.concurrent.TrieMap
 
 /**
- * What whole numbers and decimals cannot exceed in the rows of a plan: by their types, by the footers of
- * all files that a scan reads, which Spark trusts as well when it skips row groups, and by how they are
+ * What whole numbers and decimals, days and microseconds cannot exceed in the rows of a plan: by their
+ * types, by the footers of all files that a scan reads, which Spark trusts as well when it skips row groups, and by how they are
  * computed from such columns. These are proofs, not estimates: a change of the plan may rely on them, as long
  * as nobody overwrites a file in place while a query is planned or runs.
  */
@@ -161,6 +161,8 @@ object ValueBounds {
   private def ofType(dataType: DataType): Option[BigDecimal] = dataType match {
     case whole if NumericAxis.isWhole(whole) =>
       Some(exact(BigInt(1) << (8 * whole.defaultSize - 1)))
+    case time @ (DateType | TimestampType | TimestampNTZType) =>
+      Some(exact(BigInt(1) << (8 * time.defaultSize - 1)))
     case decimal: DecimalType => Some(power(decimal.precision - decimal.scale))
     case _ => None
   }

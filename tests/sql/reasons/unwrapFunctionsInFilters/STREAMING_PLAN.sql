@@ -1,0 +1,2 @@
+-- stream facts
+SELECT id FROM facts WHERE year(day) = 2000

@@ -6,12 +6,11 @@ object TestGroups {
 
   // Seconds of the slowest suites, so that both JVMs end together: times in target/*/test-reports.
   private val seconds = Map(
-    "RuleContractSuite" -> 138,
     "SqlEquivalenceSuite" -> 130,
-    "ReduceJoinInputSuite" -> 93,
     "HeapHashAggregateSuite" -> 86,
+    "RuleContractSuite" -> 78,
     "HardTablesSuite" -> 72,
-    "ReuseFinerGroupsSuite" -> 53,
+    "ReduceJoinInputSuite" -> 49,
     "ReorderJoinsSuite" -> 45,
     "PushAggregateBelowJoinSuite" -> 44,
     "ShareSimilarAggregatesSuite" -> 40,
@@ -26,6 +25,7 @@ object TestGroups {
     "AwaitBuildSideSuite" -> 20,
     "SamplePredicatesSuite" -> 18,
     "ComputeInLongsSuite" -> 16,
+    "ReuseFinerGroupsSuite" -> 16,
     "ShuffleByCommonKeysSuite" -> 16,
     "ComputeDecimalsInLongsSuite" -> 15,
     "GroupingSetCascadeSuite" -> 13,
@@ -33,6 +33,7 @@ object TestGroups {
     "ParquetSamplesSuite" -> 12,
     "AntiJoinsSuite" -> 10,
     "BoundSuite" -> 10,
+    "SampleRuleSuite" -> 10,
     "RandomQuerySuite" -> 9,
     "SelectAggregateOperatorSuite" -> 9,
     "ShareEstimatesSuite" -> 8,

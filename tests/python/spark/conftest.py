@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,11 +12,30 @@ import selinger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
 CONNECT = os.environ.get("SELINGER_TEST_CONNECT") == "1"
+WHOLE_GRID = os.environ.get("SELINGER_TEST_ALL") == "1"
+SEED = int(os.environ.get("SELINGER_SEED") or random.SystemRandom().randrange(1_000_000))
+#: Tests of what differs over Spark Connect: sessions, and the errors of each kind.
+ALWAYS = {"test_session.py", "test_sessions.py", "test_support.py"}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave half of the tests out over Connect, which all run in a classic session too."""
+    here = [item for item in items if item.path.parent == Path(__file__).parent]
+    others = [item for item in here if item.path.name not in ALWAYS]
+    if not CONNECT or WHOLE_GRID or len(others) < 20:  # Whoever names a few tests wants them.
+        return
+    left_out = set(random.Random(SEED).sample(others, len(others) // 2))
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_report_header() -> str:
+    """Say how to repeat the choice."""
+    return f"Over Connect, half of the tests: repeat with SELINGER_SEED={SEED}" if CONNECT else ""
 
 
 @pytest.fixture(scope="session")

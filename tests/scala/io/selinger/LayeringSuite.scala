@@ -193,11 +193,13 @@ class LayeringSuite extends AnyFunSuite {
       "ParsedFooters$.recent",
       "PlanningPass$.passes",
       "RuleActivity$.sessions",
+      "RuleActivity$.silent",
       "SampleStore$.current",
       "SampleStore$.sampleReads",
       "SketchStore$.current",
       "UnknownSettings$.warned",
-      "UsedColumns$.seen"
+      "UsedColumns$.seen",
+      "WarmUp$.begun"
     )
 
   private val mutableTypes = Seq(

@@ -44,6 +44,21 @@ class VerdictSuite extends AnyFunSuite {
   private def order(outcome: Outcome, tables: Int, work: Option[ExpectedWork] = None) =
     decision("reorderJoins", outcome, Some(tables), work)
 
+  test("of a query with small tables, the rest is said to be left to Spark") {
+    val small = decision("planning", Outcome.Declined)
+    val told = small.copy(decision = small.decision.copy(reason = Reason.SmallTables))
+    assert(
+      Verdict.of("on", Seq(told, decision("sizeShuffles", Outcome.Changed))) ==
+        "1 part of the query shuffled into fewer partitions; the rest is left to Spark, because " +
+        "every table is small"
+    )
+    assert(
+      Verdict.of("on", Seq(told)) ==
+        "Nothing changed: every table of this query is small, and planning it otherwise would take " +
+        "longer than it could save"
+    )
+  }
+
   test("joins, orders and other changes are counted, and the work is compared") {
     val some = Seq(
       join(Outcome.Changed),

@@ -73,13 +73,18 @@ private[explain] object Verdict {
     val what =
       if (parts.isEmpty) unchanged(made)
       else if (advised) s"In mode on, ${parts.mkString(", ")}${gain(decisions)}"
-      else capital(parts.mkString(", ")) + gain(decisions)
+      else capital(parts.mkString(", ")) + gain(decisions) + rest(made)
     val failures = counted(failed.size, "rule failed", "rules failed")
       .map(n => s"$n and the query goes on without: ${failed.mkString(", ")}")
     val note =
       if (mode == "advise" && !advised) s" (${SelingerConf.MODE.key} = advise)" else ""
     (Seq(what + note) ++ failures).mkString("; ")
   }
+
+  private def rest(made: Seq[Decision]): String =
+    if (isSmall(made)) "; the rest is left to Spark, because every table is small" else ""
+
+  private def isSmall(made: Seq[Decision]): Boolean = made.exists(_.reason == Reason.SmallTables)
 
   /** `1 join`, `2 joins`; none for 0. */
   def counted(count: Int, one: String, many: String): Option[String] =
@@ -122,7 +127,7 @@ private[explain] object Verdict {
     val sizes = made.filter(_.rule == orders).flatMap(_.tables)
     val order = Option.when(sizes.nonEmpty)(s"the order of ${sizes.sum} tables")
     (operators.toSeq ++ order) match {
-      case Nil if made.exists(_.reason == Reason.SmallTables) =>
+      case Nil if isSmall(made) =>
         "Nothing changed: every table of this query is small, and planning it otherwise would take " +
           "longer than it could save"
       case Nil => "Nothing changed: the plan is Spark's own"

@@ -93,7 +93,9 @@ class WarmUpSuite extends AnyFunSuite with SharedSession {
     val filesBefore = files
     val on = SelingerConf.WARM_UP.key -> "true"
     assert(begun().isEmpty)
-    assert(begun(on, SelingerConf.MODE.key -> "off").isEmpty)
+    assert(begun(on, SelingerConf.MODE.key -> "OFF").isEmpty)
+    // Spark would list the path by a job.
+    assert(begun(on, "spark.sql.sources.parallelPartitionDiscovery.threshold" -> "0").isEmpty)
     val thread = begun(on)
     assert(thread.exists(_.isDaemon))
     thread.foreach(_.join())

@@ -28,8 +28,9 @@ import scala.util.control.NonFatal
  * its own can do that.
  *
  * The queries read a small Parquet file from our jar, so that footers and samples are warm as well. They
- * are planned and never run: no job is started, nothing is registered in the session. Whatever fails
- * here concerns nobody, and the thread ends when it is done.
+ * are planned and never run: no job is started, nothing is registered in the session. Rules of other
+ * extensions see their plans, as those of any query. Whatever fails here concerns nobody, and the thread
+ * ends when it is done.
  */
 private[selinger] object WarmUp {
 
@@ -43,33 +44,39 @@ private[selinger] object WarmUp {
    * thread, if there is one.
    */
   def begin(session: SparkSession): Option[Thread] =
-    Option.when(isWanted(session) && begun.compareAndSet(false, true)) {
-      val thread = new Thread(() => quietly(session), threadName)
-      thread.setDaemon(true)
-      thread.start()
-      thread
+    quietly(Option.empty[Thread]) {
+      Option.when(isWanted(session) && begun.compareAndSet(false, true)) {
+        val thread = new Thread(() => quietly(())(plan(session)), threadName)
+        thread.setDaemon(true)
+        thread.start()
+        thread
+      }
     }
 
-  // Not by `value`: the session may not be the one of this thread yet.
+  /** By the settings of the session, which may not be the one of this thread yet. */
   private def isWanted(session: SparkSession): Boolean = {
     val conf = session.sessionState.conf
-    conf.getConfString(SelingerConf.WARM_UP.key, SelingerConf.WARM_UP.default).toBoolean &&
-    conf.getConfString(SelingerConf.MODE.key, SelingerConf.MODE.default) != Mode.Off.label
+    SQLConf.withExistingConf(conf) {
+      SelingerConf.WARM_UP.value && SelingerConf.switches.mode != Mode.Off &&
+      // Where one path counts as many, Spark lists it by a job.
+      conf.parallelPartitionDiscoveryThreshold > 0
+    }
   }
 
-  private def quietly(session: SparkSession): Unit =
-    try {
-      val start = System.nanoTime()
-      plan(session)
-      log.debug(s"Warmed up in ${(System.nanoTime() - start) / 1000000} ms")
-    } catch {
-      case error @ (NonFatal(_) | _: LinkageError | _: StackOverflowError) =>
+  private def quietly[A](otherwise: A)(body: => A): A =
+    try body
+    catch {
+      // No thread to be had is an error of the JVM.
+      case error @ (NonFatal(_) | _: LinkageError | _: StackOverflowError | _: OutOfMemoryError) =>
         log.debug("Could not warm up, so the first query may be planned more slowly", error)
+        otherwise
     }
 
   /** Plans each of the queries in this session, on the calling thread. */
   def plan(session: SparkSession): Unit = {
     val file = Files.createTempFile("selinger-warm-up", ".parquet")
+    // A program may be shorter than this.
+    file.toFile.deleteOnExit()
     try {
       Using.resource(getClass.getResourceAsStream(resource)) {
         Files.copy(_, file, StandardCopyOption.REPLACE_EXISTING)

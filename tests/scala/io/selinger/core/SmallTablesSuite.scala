@@ -81,10 +81,61 @@ class SmallTablesSuite extends AnyFunSuite with SharedSession {
   test("what Spark does not know is not small") {
     val rows = spark.createDataFrame(spark.sparkContext.parallelize(Seq((1L, "a"), (2L, "b"))))
     rows.toDF("id", "text").createOrReplaceTempView("of_rdd")
-    withLimit(limit.entry.default.stripSuffix("k").toDouble * 1024) {
-      val rules =
-        atWork(plan("SELECT * FROM of_rdd r JOIN items i ON r.id = i.id"))
+    withConf(limit.key -> limit.default) {
+      val rules = atWork(plan("SELECT * FROM of_rdd r JOIN items i ON r.id = i.id"))
       assert(rules.contains(SelectJoinOperator.id))
+    }
+  }
+
+  test("old statistics of a catalog do not make a table small, nor does a cache that is empty yet") {
+    withFolder { folder =>
+      val path = folder.resolve("t")
+      spark.range(0).write.parquet(path.toString)
+      spark.sql(s"CREATE TABLE grown USING parquet LOCATION '${path.toUri}'")
+      try {
+        spark.sql("ANALYZE TABLE grown COMPUTE STATISTICS")
+        spark.range(100000).write.mode("append").parquet(path.toString)
+        spark.catalog.refreshTable("grown")
+        val cached = spark.sql("SELECT explode(sequence(1, 100000)) AS id").cache()
+        cached.createOrReplaceTempView("cached")
+        try
+          withLimit(100000) {
+            Seq("grown", "cached").foreach { table =>
+              val query = s"SELECT * FROM $table t JOIN items i ON t.id = i.id"
+              assert(atWork(plan(query)).contains(SelectJoinOperator.id), table)
+            }
+          }
+        finally { val _ = cached.unpersist() }
+      } finally { val _ = spark.sql("DROP TABLE grown") }
+    }
+  }
+
+  test("two large tables are not small because what they were grouped to is") {
+    val query =
+      """SELECT /*+ MERGE(x) */ x.item, y.total FROM (SELECT item, count(*) AS n FROM sales GROUP BY item) x
+        |JOIN (SELECT item, sum(quantity) AS total FROM inventory GROUP BY item) y
+        |ON x.item = y.item AND y.total > x.n""".stripMargin
+    withConf(
+      limit.key -> "1500",
+      "spark.sql.adaptive.enabled" -> "true",
+      "spark.sql.autoBroadcastJoinThreshold" -> "-1"
+    ) {
+      val df = spark.sql(query)
+      assert(atWork(df.collect()).contains(SelectJoinOperator.id))
+      assert(Plans.decisions(df).forall(_.reason != Reason.SmallTables))
+    }
+  }
+
+  test("partitions are not merged where a join of small tables may return many rows") {
+    withLimit(largest(spark.table("sales"))) {
+      withConf("spark.sql.adaptive.enabled" -> "true") {
+        spark.conf.unset("spark.sql.shuffle.partitions")
+        try {
+          def reasons(sql: String) = Plans.decisions(spark.sql(sql), SizeShuffles.id).map(_.reason)
+          assert(reasons("SELECT item, count(*) FROM sales GROUP BY item") == Seq(SizeShuffles.Fewer))
+          assert(reasons(joins) == Seq(Reason.NoStatistics))
+        } finally spark.conf.set("spark.sql.shuffle.partitions", 4L)
+      }
     }
   }
 

@@ -77,9 +77,10 @@ object SelingerConf {
   val SMALL_TABLE_MAX_BYTES: Setting[Long] = Setting(
     ConfEntry.bytes(
       key("planning.smallTableMaxBytes"),
-      "512k",
+      "256k",
       "A query is left to Spark if each of its tables has at most this size, in files or in memory: " +
-        "planning it otherwise would take longer than it could save. 0: every query is planned."
+        "planning it otherwise would take longer than it could save. A table whose size cannot be " +
+        "seen without reading anything counts as large. 0: every query is planned."
     ),
     "general",
     "bytes"
@@ -91,7 +92,8 @@ object SelingerConf {
       true,
       "When the first session of a driver begins to be used, a background thread plans some small " +
         "made-up queries, so that the classes that planning needs are loaded before your first " +
-        "query needs them. They are planned and not run. Read once, when the driver starts."
+        "query needs them. They are planned and not run; other extensions see their plans, too. " +
+        "Set it when the session is built, since it happens once in the life of a driver."
     ),
     "general",
     "flag"

@@ -137,7 +137,8 @@ object Guard {
       what: String,
       error: Option[Throwable]
   )(record: Decision => Unit): Unit = {
-    log.warn(s"${rule.id} failed and the plan went on without it: $what", error.orNull)
+    if (!RuleActivity.isSilent)
+      log.warn(s"${rule.id} failed and the plan went on without it: $what", error.orNull)
     // The node may be what the rule stumbled over; that it cannot be described must not matter.
     try record(stopped(rule, node, reason, Outcome.Failed, Some(what)))
     catch { case NonFatal(_) | _: LinkageError | _: StackOverflowError => () }

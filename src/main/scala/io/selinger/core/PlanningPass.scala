@@ -33,7 +33,8 @@ abstract class PlanFact[A <: AnyRef] {
  * that several of them need, and how much memory has been promised.
  *
  * A pass lives on the thread that plans, and ends when that thread begins another. Until then it keeps
- * the plan that it works on; results for single nodes are kept under weak identity keys.
+ * the plan that it works on, and what is kept for the whole query; results for single nodes are kept
+ * under weak identity keys.
  */
 final class PlanningPass private (owner: Option[AnyRef]) {
 
@@ -45,7 +46,7 @@ final class PlanningPass private (owner: Option[AnyRef]) {
   private val facts = mutable.Map.empty[PlanFact[_], AnyRef]
   private val ofNodes = mutable.Map.empty[PassKey[_], ConcurrentMap[AnyRef, AnyRef]]
   private val decisions = weakMap[Seq[Decision]]()
-  private var cuts = 0
+  private var wasCutShort = false
 
   private def weakMap[V <: AnyRef](): ConcurrentMap[AnyRef, V] =
     new MapMaker().weakKeys().concurrencyLevel(1).makeMap[AnyRef, V]()
@@ -77,10 +78,10 @@ final class PlanningPass private (owner: Option[AnyRef]) {
   }
 
   /** Says that some statistics would be better with more time: what follows from them is not kept. */
-  def cutShort(): Unit = cuts += 1
+  def cutShort(): Unit = wasCutShort = true
 
-  /** How often that was said. */
-  def timesCutShort: Int = cuts
+  /** Whether that was said in this pass. */
+  def isCutShort: Boolean = wasCutShort
 
   /** Memory promised in this pass to others than `holder` (a plan's semantic hash), in bytes. */
   def promisedBeside(holder: Int): Double =

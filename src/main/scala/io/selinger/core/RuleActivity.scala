@@ -29,7 +29,9 @@ object RuleActivity {
   // Whether this thread plans what no user has asked for.
   private val silent = ThreadLocal.withInitial[java.lang.Boolean](() => false)
 
-  /** Runs `body`, whose calls of rules are not counted. */
+  private[core] def isSilent: Boolean = silent.get
+
+  /** Runs `body`, whose calls of rules are not counted, and whose failures are not logged. */
   def uncounted[A](body: => A): A = {
     silent.set(true)
     try body
@@ -41,7 +43,7 @@ object RuleActivity {
 
   /** Counts one call in the session of the calling thread. */
   private[core] def count(rule: RuleDescription, fired: Boolean, nanos: Long): Unit =
-    if (!silent.get) session.foreach { session =>
+    if (!isSilent) session.foreach { session =>
       val counters = sessions
         .computeIfAbsent(session, _ => new ConcurrentHashMap[String, Counters]())
         .computeIfAbsent(rule.id, _ => new Counters)

@@ -21,7 +21,10 @@ import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, RowLevelWrite, Subquery}
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, FileTable}
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Turns predicates on functions of a column into ranges of the column, so that Spark pushes them into files
@@ -60,7 +63,10 @@ import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, File
  * boundaries before the Gregorian calendar (timestamps: before 1900), where legacy files have other days.
  * Columns of partitions, which Spark tests by any predicate. Sources other than files and cached tables:
  * they may compare by rules of their own. Conditions of joins and filters above other operators: what
- * can be pushed to a scan is a filter on top of it by then, and the rest would skip nothing.
+ * can be pushed to a scan is a filter on top of it by then, and the rest would skip nothing. Files of
+ * texts, whose readers leave out rows before they look for errors in other columns; Parquet under the rebase
+ * mode EXCEPTION, which wants to find old days. Delta chooses its files in the same hook, so it sees the
+ * ranges only where Selinger stands before it in spark.sql.extensions.
  * Cost: planning O(size of the conditions). Arithmetic and date_trunc read footers, which estimates
  * read, too. A range is not dearer to evaluate than the function.
  * Runs in injectPreCBORule: predicates have been pushed down, merged and inferred for other columns by
@@ -164,25 +170,26 @@ object UnwrapFunctionsInFilters
   val FunctionUnwrapped: Reason = Reason(
     "FUNCTION_UNWRAPPED",
     "This filter compares a function of a column. It keeps just the rows whose column is in a range, and " +
-      "Spark can push a range into files, and skip the parts of them that have no such values.",
+      "Spark can push a range into files, and skip the parts of them that have no such values. (Parquet " +
+      "files are not skipped by timestamps of the type INT96, which Spark writes unless " +
+      "spark.sql.parquet.outputTimestampType says otherwise.)",
     "Nothing to do."
   )
 
   val MayOverflow: Reason = Reason(
     "ARITHMETIC_MAY_OVERFLOW",
-    "This filter computes with a column, and that could exceed the type of the result: nothing proves that " +
-      "no value of the column is so large. For such values, the filter would do something else than a " +
-      "range.",
-    "Compare the column itself. Footers of Parquet and ORC files prove what values cannot exceed: keep " +
-      "spark.selinger.readFooterStatistics.enabled on."
+    "This filter computes with a column, or cuts times down to a unit. For values at the ends of the type " +
+      "that fails or wraps around, and nothing proves that the column has none. For such values a range " +
+      "would keep other rows.",
+    "Compare the column itself. For Parquet and ORC files, footers can prove what values cannot exceed " +
+      "(not for timestamps of the type INT96): keep spark.selinger.readFooterStatistics.enabled on."
   )
 
   val ClockChange: Reason = Reason(
     "CLOCK_CHANGE_AT_BOUNDARY",
-    "In the time zone of the session, the clock is changed near a boundary of this predicate. The rows " +
-      "that it keeps may be no single range of timestamps.",
-    "Compare the timestamp itself, or set spark.sql.session.timeZone to a time zone that does not change " +
-      "its clock then, if that is what you mean."
+    "In the time zone of the session, the clock is changed near a boundary of this predicate. So the rows " +
+      "that it keeps may not be one continuous range of timestamps.",
+    "Compare the timestamp itself with the boundaries that you want."
   )
 
   override def hooks: Seq[Hook] = Seq(
@@ -353,11 +360,12 @@ object UnwrapFunctionsInFilters
 
     // Columns of files and cached tables, of which Spark skips parts if the filter is on top of them.
     private lazy val stored: AttributeSet = AttributeSet(plan match {
-      case LogicalRelation(files: HadoopFsRelation, output, _, _, _) =>
+      case LogicalRelation(files: HadoopFsRelation, output, _, _, _)
+          if skips(files.fileFormat.getClass) =>
         outside(output, files.partitionSchema.fieldNames.toSeq)
       case relation: DataSourceV2Relation =>
         relation.table match {
-          case files: FileTable =>
+          case files: FileTable if skips(files.fallbackFileFormat) =>
             outside(
               relation.output,
               files.partitioning.toSeq.flatMap(_.references).flatMap(_.fieldNames)
@@ -367,6 +375,16 @@ object UnwrapFunctionsInFilters
       case cached: InMemoryRelation => cached.output
       case _ => Nil
     })
+
+    // Readers of texts leave out rows before they look for errors in their other columns. Readers of Parquet
+    // may have to find old days, and then to fail.
+    private def skips(format: Class[_]): Boolean =
+      classOf[OrcFileFormat].isAssignableFrom(format) ||
+        (classOf[ParquetFileFormat].isAssignableFrom(format) && readsAllDays)
+
+    private def readsAllDays: Boolean =
+      Seq(SQLConf.PARQUET_REBASE_MODE_IN_READ, SQLConf.PARQUET_INT96_REBASE_MODE_IN_READ)
+        .forall(mode => SQLConf.get.getConf(mode).toString != "EXCEPTION")
 
     private def outside(output: Seq[AttributeReference], partitions: Seq[String]) = {
       val names = partitions.map(_.toLowerCase(Locale.ROOT)).toSet

@@ -1,13 +1,18 @@
 package io.selinger.strategy
 
-import io.selinger.conf.SelingerConf
-import io.selinger.core.{Guard, LargestTable, Origin, Quantity}
+import io.selinger.core.{LargestTable, Origin, Quantity}
 import io.selinger.cost.Cluster
 import io.selinger.estimate.PlanEstimate
 import io.selinger.estimate.plans.{LeafStatistics, TaskGroups}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Aggregate,
+  Expand,
+  Generate,
+  Join,
+  LogicalPlan
+}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
@@ -32,25 +37,31 @@ private[strategy] object ShuffleSize {
   // tiny. Where it is wrong by more than that, partitions become larger than Spark's target.
   private val margin = 8.0
 
-  // Rows in files are compressed, and joins may return more of them than they read.
-  private val perByteOfSmallTables = 4.0
+  // Rows in files are compressed. Set by hand: with the margin there is room for 32 times the bytes of files.
+  private val rowBytesPerFileByte = 4.0
 
   /** None where nothing is known of the rows of a plan. */
   def of(plan: LogicalPlan): Option[ShuffleSize] =
-    ofSmallTables(plan).orElse(LeafStatistics.estimator.estimate(plan).map(of(_, plan.output)))
+    LeafStatistics.estimator.estimate(plan).map(of(_, plan.output))
 
   /** Of what a shuffle writes; none where nothing is known of its rows. */
   def of(exchange: ShuffleExchangeExec, cluster: Cluster): Option[ShuffleSize] =
-    exchange.collectFirst(Function.unlift(_.logicalLink)).flatMap(ofSmallTables).orElse(
-      written(exchange.child, exchange.output, cluster)
-    )
+    written(exchange.child, exchange.output, cluster)
 
-  /** Where all tables are small, files are not worth a look. */
-  private def ofSmallTables(plan: LogicalPlan): Option[ShuffleSize] =
-    Option.when(Guard.isSmall(SelingerConf.switches, LargestTable.of(plan))) {
-      val expected = LargestTable.sizes(plan).sum * perByteOfSmallTables
+  /**
+   * Of a shuffle in a query of small tables, whose files are not worth a look. None above what may return
+   * many more rows than it reads.
+   */
+  def ofSmallTables(plan: LogicalPlan): Option[ShuffleSize] =
+    Option.unless(plan.exists(multiplies)) {
+      val expected = LargestTable.sizes(plan).sum * rowBytesPerFileByte
       ShuffleSize(expected, Double.PositiveInfinity, Origin.Default)
     }
+
+  private def multiplies(plan: LogicalPlan): Boolean = plan match {
+    case _: Join | _: Generate | _: Expand => true
+    case _ => false
+  }
 
   private def of(rows: PlanEstimate, output: Seq[Attribute]): ShuffleSize = {
     val width = rows.rowBytes(output)

@@ -4,8 +4,10 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{
   Decision,
   Evidence,
+  Guard,
   GuardedPhysicalRule,
   Hook,
+  LargestTable,
   Mode,
   NodeText,
   Origin,
@@ -66,6 +68,8 @@ import org.apache.spark.sql.internal.SQLConf
  * is partitioned by the same expressions into the same number: each row is where it would be sent.
  * Not done: REPARTITION hints and other shuffles that the query asks for; stateful operators; numbers by
  * what finished stages have measured, since what has run has its number, and a join needs one number.
+ * Where all tables of a query are small (see LargestTable), the bytes of their files say enough, unless a join
+ * may multiply their rows: then the number stays.
  * Cost: planning O(n), the estimates of what is shuffled. May lose if far more rows come than
  * expected: partitions are then larger than Spark's target, and their sorts may spill. Hash tables
  * that cannot spill are chosen by measured partitions, or by all rows of a side. With fewer partitions
@@ -122,8 +126,13 @@ final class SizeShuffles(session: SparkSession)
       linksOf(plan).flatMap(_.getTagValue(sharedTag)).headOption
 
     /** Of the largest shuffle; none where nothing is known of one of them. */
-    lazy val size: Option[ShuffleSize] =
-      shared.fold(largest(shuffles.map(ShuffleSize.of(_, cluster))))(_.size)
+    lazy val size: Option[ShuffleSize] = shared match {
+      case Some(known) => known.size
+      case None if whole.exists(hasSmallTables) => whole.flatMap(ShuffleSize.ofSmallTables)
+      case None => largest(shuffles.map(ShuffleSize.of(_, cluster)))
+    }
+
+    private def whole: Option[LogicalPlan] = linksOf(plan).headOption
 
     def whose: String = if (shared.isDefined) " of the query and its subqueries" else ""
 
@@ -360,13 +369,18 @@ object SizeShuffles
       val plans = shuffles.map(_.map(_.canonicalized).toSet)
       val isAnyShared = plans.flatten.groupBy(identity).values.exists(_.size > 1)
       if (isAnyShared) {
-        val shared = Shared(largest(shuffles.flatten.map(ShuffleSize.of(_))))
+        val size =
+          if (hasSmallTables(root)) None else largest(shuffles.flatten.map(ShuffleSize.of(_)))
+        val shared = Shared(size)
         (root +: subqueries).foreach(_.foreach { node =>
           if (node.children.nonEmpty) node.setTagValue(sharedTag, shared)
         })
       }
     }
   }
+
+  private def hasSmallTables(plan: LogicalPlan): Boolean =
+    Guard.isSmall(SelingerConf.switches, LargestTable.of(plan))
 
   private def isMarked(node: LogicalPlan): Boolean = node.getTagValue(sharedTag).isDefined
 }

@@ -94,12 +94,18 @@ class EqualPlansSuite extends AnyFunSuite {
     finally conf.unsetConf("spark.selinger.stats.sampling.maxRows")
   }
 
-  test("what was cut short by lack of time is asked again") {
+  test("what was cut short by lack of time is asked again, and so is all that was asked later") {
     PlanningPass.start()
     val counted = new Counted(leaf => if (leaf eq dim.plan) PlanningPass.current.cutShort())
-    assert(counted.callsFor(plan, plan) == 2)
+    assert(counted.callsFor(fact.plan, plan) == 1)
+    // The side is estimated before the join that it is a part of, and remembered for this plan.
+    assert(counted.callsFor(dim.plan, plan) == 1)
+    assert(counted.callsFor(plan, plan) == 0)
     // The other relation's answer was complete.
     assert(counted.callsFor(plan, plan.limit(3)) == 1)
+    // There is time again.
+    OpenPlanningPass(ReturnAnswer(plan))
+    assert(counted.callsFor(dim.plan, plan) == 1)
   }
 
   test("a leaf that may change while the query runs is asked again") {

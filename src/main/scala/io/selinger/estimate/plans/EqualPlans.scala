@@ -14,8 +14,8 @@ import scala.collection.mutable
  *
  * An estimate follows from the plan, from what is asked of its leaves (the columns that the whole
  * plan joins, groups or filters by), and from the session's settings. It is kept only where the leaves
- * stay the same while the query runs, and where no statistics were cut short by lack of time: they may
- * be better the next time.
+ * stay the same while the query runs, and until statistics are cut short by lack of time: they may be
+ * better in the next pass. A thread keeps the estimates of the query that it planned last.
  */
 private[plans] final class EqualPlans {
 
@@ -31,9 +31,9 @@ private[plans] final class EqualPlans {
           result.tell(plan)
           result.estimate
         case None =>
-          val cuts = pass.timesCutShort
           val estimate = compute
-          if (pass.timesCutShort == cuts) known.keep(plan, columns, estimate)
+          // What was cut short before may be a part of this plan, and have been remembered.
+          if (!pass.isCutShort) known.keep(plan, columns, estimate)
           estimate
       }
     }
@@ -101,8 +101,8 @@ private object EqualPlans {
     }
   }
 
-  // A query has a hundred operators, of which rules try some variants.
-  private val mostPlans = 5000
+  // A query has a hundred operators, of which rules try some variants; most of them share their parts.
+  private val mostPlans = 1000
 
   private final class Results(val settings: Map[String, String]) {
     private val found = mutable.HashMap.empty[LogicalPlan, Result]

@@ -16,8 +16,8 @@ import scala.collection.concurrent.TrieMap
 
 /**
  * What whole numbers and decimals, days and microseconds cannot exceed in the rows of a plan: by their
- * types, by the footers of all files that a scan reads, which Spark trusts as well when it skips row groups, and by how they are
- * computed from such columns. These are proofs, not estimates: a change of the plan may rely on them, as long
+ * types, by the footers of all files that a scan reads, which Spark trusts as well when it skips row
+ * groups, and by how they are computed from such columns. These are proofs, not estimates: a change of the plan may rely on them, as long
  * as nobody overwrites a file in place while a query is planned or runs.
  */
 object ValueBounds {
@@ -61,6 +61,8 @@ object ValueBounds {
       case Abs(child, _) => largest(child, plan)
       case CheckOverflow(child, _, _) => largest(child, plan)
       case Cast(child, _, _, _) if child.dataType == BooleanType => Some(exact(1))
+      // Between days, microseconds and numbers a cast changes the unit.
+      case Cast(child, to, _, _) if isTime(child.dataType) || isTime(to) => None
       case Cast(child, _, _, _) => largest(child, plan)
       case UnscaledValue(child) => largest(child, plan).map(_ * power(scaleOf(child)))
       case MakeDecimal(child, _, scale, _) => largest(child, plan).map(over(_, power(scale)))
@@ -157,6 +159,11 @@ object ValueBounds {
       most = low.abs.max(high.abs)
       if !most.isInfinite
     } yield exact(new java.math.BigDecimal(most)) * margin
+
+  private def isTime(dataType: DataType): Boolean = dataType match {
+    case DateType | TimestampType | TimestampNTZType => true
+    case _ => false
+  }
 
   private def ofType(dataType: DataType): Option[BigDecimal] = dataType match {
     case whole if NumericAxis.isWhole(whole) =>

@@ -202,7 +202,7 @@ class UnwrapFunctionsInFiltersSuite extends AnyFunSuite with SharedSession {
         (name, kind) <- Seq("i" -> IntegerType, "l" -> LongType, "h" -> ShortType, "b" -> ByteType)
         all = CountedType.domain(kind).get
         number = (value: BigInt) => Cast(Literal(Decimal(value.bigInteger)), kind).eval()
-        near = (Seq.fill(30)(BigInt(random.nextInt(201) - 100)) ++ (-5 to 5).map(BigInt(_)))
+        near = (Seq.fill(10)(BigInt(random.nextInt(201) - 100)) ++ (-5 to 5).map(BigInt(_)))
           .filter(value => all.contains(ValueRange(value, value)))
         // Under ANSI mode these may raise errors.
         far = if (footers || mode == ansi) Nil
@@ -232,6 +232,7 @@ class UnwrapFunctionsInFiltersSuite extends AnyFunSuite with SharedSession {
             function.references.toSeq
           ).eval(InternalRow(value))).isSuccess
         )
+        if Grid.isWhole || random.nextInt(4) == 0
       } yield isUnwrapped(comparison, safe)
       info(s"$mode, footers $footers: ${changed.count(identity)} of ${changed.size} are unwrapped")
       assert(changed.contains(true))
@@ -316,7 +317,7 @@ class UnwrapFunctionsInFiltersSuite extends AnyFunSuite with SharedSession {
   }
 
   test("local times as instants: for each zone there is, and all changes of its clock") {
-    val ids = Grid.part(ZoneId.getAvailableZoneIds.asScala.toSeq.sorted, share = 0.1, "zones")
+    val ids = Grid.part(ZoneId.getAvailableZoneIds.asScala.toSeq.sorted, share = 0.04, "zones")
     var ranges = 0
     for {
       zone <- ids.map(ZoneId.of)

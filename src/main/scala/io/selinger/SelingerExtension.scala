@@ -25,6 +25,7 @@ import org.slf4j.LoggerFactory
  *     │  Spark: parse, analyse, push predicates down
  *     ▼
  *   rule/      MergeSubplansByCost  ← estimate/, cost/ as below
+ *              ComputeAggregateAsWindow  ← the same
  *              RemoveImpliedLookups
  *   ordering/  ReorderJoins         ← the same
  *   rule/      ShareEstimates       ← estimate/; off unless asked for

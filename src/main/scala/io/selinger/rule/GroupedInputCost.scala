@@ -21,6 +21,22 @@ private[rule] final class GroupedInputCost(cluster: Cluster) {
       .of(plan)
       .map(_.seconds)
 
+  /** To start a stage. */
+  def stage: Double = cost.stage
+
+  /** Tasks that run at a time. */
+  def slots: Int = cost.slots
+
+  /** To join groups with rows, besides [[of]]: the groups are broadcast, or the rows are shuffled. */
+  def joined(groups: LogicalPlan, rows: LogicalPlan): Option[Double] =
+    for {
+      known <- LeafStatistics.estimator.estimate(groups)
+      others <- LeafStatistics.estimator.estimate(rows)
+      side = JoinSide.of(known, groups.output)
+    } yield
+      if (limits.mayBroadcast(side, stockAgrees = false)) cost.broadcast(side)
+      else cost.shuffled(JoinSide.of(others, rows.output)) + cost.stage
+
   /** To compute groups, and to bring them to a join above. */
   def of(node: LogicalPlan): Option[Double] =
     for {

@@ -21,6 +21,7 @@ object TestGroups {
     "FilterRanksBeforeSortSuite" -> 53,
     "ReuseFinerGroupsSuite" -> 52,
     "AnalyzeSuite" -> 49,
+    "ComputeAggregateAsWindowSuite" -> 45,
     "DeduplicateSemiJoinsSuite" -> 40,
     "SamplePredicatesSuite" -> 40,
     "SelectAggregateOperatorSuite" -> 39,

@@ -129,8 +129,9 @@ class ComputeAggregateAsWindowSuite extends AnyFunSuite with SharedSession {
   }
 
   test("rows that another table repeats change no average, but sums and counts are below it") {
-    def query(function: String) = "SELECT f.id, e.id AS other, a.v FROM facts f JOIN dupes e ON f.k = e.k " +
-      s"JOIN (SELECT k, $function AS v FROM facts GROUP BY k) a ON f.k = a.k WHERE f.k < 9 AND f.id > a.v"
+    def query(function: String) =
+      "SELECT f.id, e.id AS other, a.v FROM facts f JOIN dupes e ON f.k = e.k " +
+        s"JOIN (SELECT k, $function AS v FROM facts GROUP BY k) a ON f.k = a.k WHERE f.k < 9 AND f.id > a.v"
     Seq("avg(k)", "min(id)", "count(*)", "count(s)", "sum(k)").foreach { function =>
       val df = fires(query(function), 1)
       if (function.startsWith("count") || function.startsWith("sum")) {
@@ -183,9 +184,18 @@ class ComputeAggregateAsWindowSuite extends AnyFunSuite with SharedSession {
   }
 
   test("nulls and no rows") {
-    fires("SELECT f.id FROM nulls f WHERE f.id > (SELECT avg(x.id) FROM nulls x WHERE x.k = f.k)", 1)
-    fires("SELECT f.id FROM nulls f WHERE f.id > (SELECT avg(x.id) FROM nulls x WHERE x.s = f.s)", 1)
-    fires("SELECT f.id FROM nothing f WHERE f.id > (SELECT avg(x.id) FROM nothing x WHERE x.k = f.k)", 1)
+    fires(
+      "SELECT f.id FROM nulls f WHERE f.id > (SELECT avg(x.id) FROM nulls x WHERE x.k = f.k)",
+      1
+    )
+    fires(
+      "SELECT f.id FROM nulls f WHERE f.id > (SELECT avg(x.id) FROM nulls x WHERE x.s = f.s)",
+      1
+    )
+    fires(
+      "SELECT f.id FROM nothing f WHERE f.id > (SELECT avg(x.id) FROM nothing x WHERE x.k = f.k)",
+      1
+    )
     fires(
       "SELECT f.id FROM facts f JOIN nothing e ON f.k = e.k " +
         "WHERE f.id > (SELECT avg(x.id) FROM facts x WHERE x.k = e.k)",
@@ -206,7 +216,8 @@ class ComputeAggregateAsWindowSuite extends AnyFunSuite with SharedSession {
         "(SELECT f.id FROM facts f WHERE f.id > (SELECT min(x.id) FROM facts x WHERE x.s = f.s))",
       3
     )
-    val text = s"${compared("avg(x.id) - 900D")} AND f.id < (SELECT max(y.id) FROM facts y WHERE y.k = f.k)"
+    val text =
+      s"${compared("avg(x.id) - 900D")} AND f.id < (SELECT max(y.id) FROM facts y WHERE y.k = f.k)"
     val df = fires(text, 1)
     assert(scansOf(df) == 2)
   }
@@ -220,7 +231,9 @@ class ComputeAggregateAsWindowSuite extends AnyFunSuite with SharedSession {
     passesOver(compared("avg(x.id)", where = "AND x.flag"))
     passesOver(s"${compared("avg(x.id)", where = "AND x.id < 90")} AND f.id < 91")
     // Another table, or another join.
-    passesOver("SELECT f.id FROM facts f WHERE f.id > (SELECT avg(x.id) FROM dims x WHERE x.k = f.k)")
+    passesOver(
+      "SELECT f.id FROM facts f WHERE f.id > (SELECT avg(x.id) FROM dims x WHERE x.k = f.k)"
+    )
     passesOver(compared("avg(x.id)", where = "AND x.id IN (SELECT id FROM dims)"))
     passesOver(
       "SELECT f.id FROM facts f JOIN dims d ON f.big = d.big WHERE f.id > " +
@@ -233,7 +246,9 @@ class ComputeAggregateAsWindowSuite extends AnyFunSuite with SharedSession {
         "WHERE f.id > (SELECT avg(x.id) FROM facts x WHERE x.k = e.k)"
     )
     passesOver(compared("avg(x.id)", "x.k <=> f.k"))
-    passesOver("SELECT f.id FROM facts f JOIN (SELECT k, s, max(id) AS m FROM facts GROUP BY k, s) a ON f.k = a.k")
+    passesOver(
+      "SELECT f.id FROM facts f JOIN (SELECT k, s, max(id) AS m FROM facts GROUP BY k, s) a ON f.k = a.k"
+    )
     // Of all rows.
     passesOver("SELECT f.id FROM facts f WHERE f.id > (SELECT avg(x.id) FROM facts x)")
   }
@@ -241,7 +256,9 @@ class ComputeAggregateAsWindowSuite extends AnyFunSuite with SharedSession {
   test("passes over outer joins, and keys whose equal values differ") {
     passesOver("SELECT f.id, (SELECT avg(x.id) FROM facts x WHERE x.k = f.k) AS a FROM facts f")
     passesOver(compared("count(*)"))
-    passesOver("SELECT f.id, a.m FROM facts f LEFT JOIN (SELECT k, max(id) AS m FROM facts GROUP BY k) a ON f.k = a.k")
+    passesOver(
+      "SELECT f.id, a.m FROM facts f LEFT JOIN (SELECT k, max(id) AS m FROM facts GROUP BY k) a ON f.k = a.k"
+    )
     passesOver(compared("avg(x.id)", "x.d = f.d"))
     passesOver(
       "SELECT f.id FROM (SELECT id, s COLLATE UTF8_LCASE AS t FROM facts) f WHERE f.id > " +

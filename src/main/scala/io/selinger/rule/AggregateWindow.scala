@@ -32,11 +32,14 @@ private[rule] final case class AggregateWindow(found: RepeatedRows, beside: Seq[
   /** Columns of the groups, over columns of the other relations and of the windows. */
   private val results: AttributeMap[Expression] =
     AttributeMap(aggregate.aggregateExpressions.map { result =>
-      val value = ExpressionSets.unnamed(result).transformDown { case function: AggregateExpression =>
-        functions
-          .collectFirst { case (known, window) if ExpressionSets.isSame(known, function) => window }
-          .map(_.toAttribute)
-          .getOrElse(function)
+      val value = ExpressionSets.unnamed(result).transformDown {
+        case function: AggregateExpression =>
+          functions
+            .collectFirst {
+              case (known, window) if ExpressionSets.isSame(known, function) => window
+            }
+            .map(_.toAttribute)
+            .getOrElse(function)
       }
       result.toAttribute -> found.over(value)
     })
@@ -139,7 +142,10 @@ private[rule] final case class AggregateWindow(found: RepeatedRows, beside: Seq[
       val left = InnerRegion.joined(found.block.relations, found.block.conditions)
       val join = Join(
         left,
-        Project(right.output.filter(column => condition.exists(_.references.contains(column))), right),
+        Project(
+          right.output.filter(column => condition.exists(_.references.contains(column))),
+          right
+        ),
         LeftSemi,
         condition.reduceOption(And(_, _)),
         JoinHint.NONE

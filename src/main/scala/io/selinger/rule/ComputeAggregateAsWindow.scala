@@ -150,14 +150,17 @@ final class ComputeAggregateAsWindow(session: SparkSession)
   private def ofGroups(aggregate: LogicalPlan, rows: LogicalPlan): Option[Double] =
     for (groups <- cost.of(aggregate); joined <- cost.joined(aggregate, rows)) yield groups + joined
 
-  /** With other relations below the windows, as long as these leave no more rows. */
-  private def withOthers(window: AggregateWindow): AggregateWindow = {
-    def rows(of: AggregateWindow) =
-      cost.rowsOf(of.rows).fold(Double.MaxValue)(_.value)
-    window.found.others.filter(window.mayTake).map(window.taking).minByOption(rows) match {
-      case Some(larger) if rows(larger) <= rows(window) => withOthers(larger)
-      case _ => window
-    }
+  /** With other relations below the windows, if these leave fewer rows. */
+  private def withOthers(alone: AggregateWindow): AggregateWindow = {
+    def rows(of: AggregateWindow) = cost.rowsOf(of.rows).fold(Double.MaxValue)(_.value)
+    // One that keeps all rows may lead to another one that does not.
+    def larger(window: AggregateWindow): AggregateWindow =
+      window.found.others.filter(window.mayTake).map(window.taking).minByOption(rows) match {
+        case Some(more) if rows(more) <= rows(window) => larger(more)
+        case _ => window
+      }
+    val most = larger(alone)
+    if (rows(most) < rows(alone)) most else alone
   }
 
   private def decision(subject: Subject, outcome: Outcome, reason: Reason): Decision = {

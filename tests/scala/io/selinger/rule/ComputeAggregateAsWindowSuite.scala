@@ -5,6 +5,7 @@ import io.selinger.core.{Decision, Outcome, Reason}
 import io.selinger.testing.{Answer, ExampleTables, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.functions.max
 import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -222,6 +223,29 @@ class ComputeAggregateAsWindowSuite extends AnyFunSuite with SharedSession {
     assert(scansOf(df) == 2)
   }
 
+  test("fires on a self-join of a DataFrame, on cached rows and beside a query with windows") {
+    withConf(always) {
+      val facts = spark.table("facts").select("id", "k")
+      val groups = facts.groupBy("k").agg(max("id").as("m"))
+      def joined = facts.join(groups, "k").filter("id = m")
+      val expected = stockAnswer()(joined)
+      assert(Answer.difference(expected, Answer.of(joined)).isEmpty)
+      assert(windows(joined).size == 1)
+      val cached = facts.persist()
+      try assert(windows(cached.join(cached.groupBy("k").agg(max("id").as("m")), "k")).size == 1)
+      finally {
+        val _ = cached.unpersist()
+      }
+    }
+    val df = isSame(
+      "SELECT f.id, r.n FROM facts f JOIN " +
+        "(SELECT id, row_number() OVER (PARTITION BY s ORDER BY id) AS n FROM dims) r ON r.id = f.id " +
+        "WHERE f.id > (SELECT avg(x.id) FROM facts x WHERE x.k = f.k)",
+      always
+    )
+    assert(decisions(df).map(_.outcome) == Seq(Outcome.Changed) && windows(df).size == 2)
+  }
+
   test("fires on the result of a limit, and below one") {
     fires(s"SELECT count(*) FROM (${compared("avg(x.id)")} ORDER BY id LIMIT 20)", 1)
   }
@@ -239,6 +263,16 @@ class ComputeAggregateAsWindowSuite extends AnyFunSuite with SharedSession {
       "SELECT f.id FROM facts f JOIN dims d ON f.big = d.big WHERE f.id > " +
         "(SELECT avg(x.id) FROM facts x JOIN dims y ON x.id = y.id WHERE x.k = f.k)"
     )
+    // Not tables.
+    Seq(
+      "facts TABLESAMPLE (50 PERCENT) REPEATABLE (3)",
+      "(SELECT DISTINCT id, k FROM facts)"
+    ).foreach {
+      rows =>
+        passesOver(
+          s"SELECT f.id FROM $rows f WHERE f.id > (SELECT avg(x.id) FROM $rows x WHERE x.k = f.k)"
+        )
+    }
     // Compared by another column, or not by equality.
     passesOver(compared("avg(x.id)", "x.k = f.id"))
     passesOver(

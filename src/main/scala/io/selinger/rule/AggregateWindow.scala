@@ -117,6 +117,11 @@ private[rule] final case class AggregateWindow(found: RepeatedRows, beside: Seq[
   private def windows(child: LogicalPlan): Window =
     Window(functions.map(_._2), found.keys, Nil, child)
 
+  def isOwn(other: Window): Boolean = {
+    val own = functions.map(_._2.exprId)
+    other.windowExpressions.exists(result => own.contains(result.exprId))
+  }
+
   /** The windows alone. */
   lazy val window: LogicalPlan = windows(rows)
 

@@ -3,15 +3,12 @@ package io.selinger.rule
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{
   Decision,
-  Evidence,
   ExpectedWork,
   GuardedRule,
   Hook,
   NodeText,
-  Origin,
   Outcome,
   Precondition,
-  Quantity,
   RaisedErrors,
   Reason,
   Remedy,
@@ -82,85 +79,55 @@ final class ComputeAggregateAsWindow(session: SparkSession)
     extends GuardedRule(ComputeAggregateAsWindow, SelingerConf.switches) {
   import ComputeAggregateAsWindow._
 
-  private val cost = new GroupedInputCost(Cluster.of(session))
-
   override protected def rewrite(plan: LogicalPlan): LogicalPlan = plan match {
     // Spark takes their conditions apart once more, to find the rows that are written.
     case _: RowLevelWrite => plan
     case _ if !plan.containsAllPatterns(AGGREGATE, JOIN) => plan
-    case _ => changed(plan, new WholeQuery(plan))
+    case _ =>
+      val query = new WholeQuery(plan)
+      val costs = new WindowCosts(new GroupedInputCost(Cluster.of(session)))
+      changed(plan, decide(_, query, costs))
   }
 
-  private def changed(plan: LogicalPlan, query: WholeQuery): LogicalPlan =
+  /** @param decide what takes the place of a region, where an aggregation is to go */
+  private def changed(
+      plan: LogicalPlan,
+      decide: RepeatedRows => Option[LogicalPlan]
+  ): LogicalPlan =
     if (isLate || !plan.containsAllPatterns(AGGREGATE, JOIN)) plan
     else {
       val region = InnerRegion.of(plan)
       def below(part: LogicalPlan): LogicalPlan =
-        if (region.relations.exists(_ eq part)) part.mapChildren(changed(_, query))
+        if (region.relations.exists(_ eq part)) part.mapChildren(changed(_, decide))
         else part.mapChildren(below)
-      RepeatedRows.in(region).iterator.flatMap(decide(_, query)).nextOption() match {
+      RepeatedRows.in(region).iterator.flatMap(decide(_)).nextOption() match {
         // It may have another aggregation.
-        case Some(made) => changed(made, query)
+        case Some(made) => changed(made, decide)
         case None => below(plan)
       }
     }
 
   /** The region without the aggregation, if that is to go. */
-  private def decide(found: RepeatedRows, query: WholeQuery): Option[LogicalPlan] = {
-    val subject = new Subject(found, query, compared(found))
+  private def decide(
+      found: RepeatedRows,
+      query: WholeQuery,
+      costs: WindowCosts
+  ): Option[LogicalPlan] = {
+    val subject = new Subject(found, query, costs.compared(found))
     val unmet = Precondition.firstUnmet(preconditions, subject)
     val outcome = Outcome.of(unmet, SelingerConf.switches.mode)
     val made = decision(subject, outcome, unmet.getOrElse(Windowed))
     if (outcome == Outcome.Changed) {
-      val plan = subject.compared.window.plan
-      plan.collectFirst { case window: Window => window }.foreach(Decision.record(_, made))
+      val chosen = subject.compared.window
+      val plan = chosen.plan
+      plan
+        .collectFirst { case window: Window if chosen.isOwn(window) => window }
+        .foreach(Decision.record(_, made))
       Some(plan)
     } else {
       Decision.record(found.aggregate, made)
       None
     }
-  }
-
-  private def compared(found: RepeatedRows): Compared = {
-    val alone = AggregateWindow(found, Nil)
-    val window = if (mayRepeat(found.aggregate)) withOthers(alone) else alone
-    val costs = for {
-      rows <- cost.rowsOf(window.rows)
-      block <- cost.rowsOf(found.aggregate.child)
-      read <- cost.plain(window.rows)
-      groups <- ofGroups(TidyPlan(found.aggregate), window.rows)
-      reduced = window.reducedAggregate.flatMap(ofGroups(_, window.rows))
-      windows <- cost.of(window.window)
-      partitions <- cost.rowsOf(found.aggregate)
-    } yield {
-      // A partition is sorted by one task.
-      val tasks = math.max(1.0, math.min(cost.slots.toDouble, partitions.value))
-      val sorted = math.max(0.0, windows - read) * cost.slots / tasks
-      Costs(
-        rows,
-        block,
-        read + (groups +: reduced.toSeq).min,
-        read + sorted + cost.stage
-      )
-    }
-    Compared(window, costs)
-  }
-
-  /** To compute groups, and to join them with rows. */
-  private def ofGroups(aggregate: LogicalPlan, rows: LogicalPlan): Option[Double] =
-    for (groups <- cost.of(aggregate); joined <- cost.joined(aggregate, rows)) yield groups + joined
-
-  /** With other relations below the windows, if these leave fewer rows. */
-  private def withOthers(alone: AggregateWindow): AggregateWindow = {
-    def rows(of: AggregateWindow) = cost.rowsOf(of.rows).fold(Double.MaxValue)(_.value)
-    // One that keeps all rows may lead to another one that does not.
-    def larger(window: AggregateWindow): AggregateWindow =
-      window.found.others.filter(window.mayTake).map(window.taking).minByOption(rows) match {
-        case Some(more) if rows(more) <= rows(window) => larger(more)
-        case _ => window
-      }
-    val most = larger(alone)
-    if (rows(most) < rows(alone)) most else alone
   }
 
   private def decision(subject: Subject, outcome: Outcome, reason: Reason): Decision = {
@@ -184,7 +151,7 @@ final class ComputeAggregateAsWindow(session: SparkSession)
     )
   }
 
-  private def remedyOf(reason: Reason, costs: Option[Costs]): Option[Remedy] = {
+  private def remedyOf(reason: Reason, costs: Option[ComparedCosts]): Option[Remedy] = {
     val share = SelingerConf.MERGE_MIN_GAIN.key
     reason match {
       case Windowed =>
@@ -257,32 +224,12 @@ object ComputeAggregateAsWindow
 
   private def always: Boolean = SelingerConf.MERGE_MIN_GAIN.value == 0.0
 
-  /**
-   * @param rows that reach the windows
-   * @param block rows that would be aggregated
-   * @param stock seconds that it takes to read the rows, and to read them again and group them
-   * @param chosen the same to read them once, and for the windows
-   */
-  private final case class Costs(rows: Quantity, block: Quantity, stock: Double, chosen: Double) {
-    def gain: Double = if (stock > 0.0) math.max(0.0, 1.0 - chosen / stock) else 0.0
-
-    def evidence: Seq[Evidence] = Seq(
-      Evidence("rows aggregated as written", block.value, "rows", block.origin),
-      Evidence("rows of the windows", rows.value, "rows", rows.origin),
-      Evidence("cost as written", stock, "s", Origin.Derived),
-      Evidence("cost with windows", chosen, "s", Origin.Derived)
-    )
-  }
-
-  /** @param costs none where they are not known */
-  private final case class Compared(window: AggregateWindow, costs: Option[Costs])
-
   private final class Subject(
       val found: RepeatedRows,
       val query: WholeQuery,
-      comparedAs: => Compared
+      comparedAs: => ComparedWindow
   ) {
-    lazy val compared: Compared = comparedAs
+    lazy val compared: ComparedWindow = comparedAs
     def aggregate: Aggregate = found.aggregate
     def functions: Seq[AggregateExpression] = AggregateWindow.functionsOf(aggregate)
   }
@@ -336,11 +283,4 @@ object ComputeAggregateAsWindow
     case ByteType | ShortType | IntegerType | LongType | _: DecimalType => true
     case _ => false
   }
-
-  /** Whether the results stay if each row is repeated equally often. */
-  private def mayRepeat(aggregate: Aggregate): Boolean =
-    AggregateWindow.functionsOf(aggregate).forall(_.aggregateFunction match {
-      case _: Min | _: Max | _: Average => true
-      case _ => false
-    })
 }

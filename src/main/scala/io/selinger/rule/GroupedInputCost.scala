@@ -27,6 +27,9 @@ private[rule] final class GroupedInputCost(cluster: Cluster) {
   /** Tasks that run at a time. */
   def slots: Int = cost.slots
 
+  /** To compute the rows of a plan. */
+  def computed(plan: LogicalPlan): Option[Double] = plain(plan).map(_ + shuffledByJoins(plan))
+
   /** To join groups with rows, besides [[of]]: the groups are broadcast, or the rows are shuffled. */
   def joined(groups: LogicalPlan, rows: LogicalPlan): Option[Double] =
     for {
@@ -40,7 +43,7 @@ private[rule] final class GroupedInputCost(cluster: Cluster) {
   /** To compute groups, and to bring them to a join above. */
   def of(node: LogicalPlan): Option[Double] =
     for {
-      work <- plain(node)
+      work <- computed(node)
       known <- LeafStatistics.estimator.estimate(node)
       input <- LeafStatistics.estimator.estimate(node.children.head)
     } yield {
@@ -55,7 +58,7 @@ private[rule] final class GroupedInputCost(cluster: Cluster) {
         case _: Aggregate => cost.grouped(side.rows)
         case _ => cost.sorted(side)
       }
-      work + shuffledByJoins(node) + cost.shuffled(side) + arranged +
+      work + cost.shuffled(side) + arranged +
         cost.probed(known.rows.value)
     }
 
@@ -97,6 +100,10 @@ private[rule] final class GroupedInputCost(cluster: Cluster) {
   /** Whether keys are known to be few enough to be broadcast. */
   def isSmall(source: KeySource): Boolean =
     sideOf(source).exists(limits.mayBroadcast(_, stockAgrees = false))
+
+  /** Rows of a plan, also where they are only assumed. */
+  def assumedRows(plan: LogicalPlan): Option[Double] =
+    LeafStatistics.estimator.estimate(plan).map(_.rows.value)
 
   def rowsOf(plan: LogicalPlan): Option[Quantity] =
     LeafStatistics.estimator.estimate(plan).map(_.rows).filter(_.origin != Origin.Default)

@@ -143,7 +143,7 @@ final class ComputeAggregateAsWindow(session: SparkSession)
       outcome = outcome,
       reason = reason,
       chosen = Option.when(acts)("window functions over rows that the query reads anyway"),
-      stock = Option.when(acts)("rows are read a second time, and grouped"),
+      stock = Option.when(acts)("a second reading of the rows, and groups"),
       evidence = costs.toSeq.flatMap(_.evidence),
       setting = remedy.map(_.key),
       settingTo = remedy.flatMap(_.value),

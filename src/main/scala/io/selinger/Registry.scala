@@ -4,6 +4,7 @@ import io.selinger.conf.{SelingerConf, Setting}
 import io.selinger.core.{Reason, RuleDescription}
 import io.selinger.ordering.ReorderJoins
 import io.selinger.rule.{
+  ComputeAggregateAsWindow,
   DeduplicateSemiJoins,
   MergeSubplansByCost,
   PushAggregateBelowJoin,
@@ -60,6 +61,8 @@ object Registry {
       UnwrapFunctionsInFilters,
       // Before orders of joins are chosen, which may differ where subplans differ only in filters.
       MergeSubplansByCost,
+      // Before an order of joins is chosen with the second reading, which it leaves out.
+      ComputeAggregateAsWindow,
       // Two lookups in the same rows have columns of the same ids, for which no order is chosen.
       RemoveImpliedLookups,
       ReorderJoins,

@@ -26,6 +26,7 @@ import org.slf4j.LoggerFactory
  *     ▼
  *   rule/      UnwrapFunctionsInFilters  ← estimate/ bounds of values
  *              MergeSubplansByCost  ← estimate/, cost/ as below
+ *              ComputeAggregateAsWindow  ← the same
  *              RemoveImpliedLookups
  *   ordering/  ReorderJoins         ← the same
  *   rule/      ShareEstimates       ← estimate/; off unless asked for

@@ -329,7 +329,8 @@ object SelingerConf {
       key("merge.minGain"),
       0.1,
       "Share of their cost that computing several aggregations over the same data together must " +
-        "save. 0: they are computed together wherever that is possible, whatever it costs."
+        "save, and computing an aggregation as window functions over rows that the query reads anyway. " +
+        "0: this is done wherever it is possible, whatever it costs."
     )(
       value => value >= 0.0 && value < 1.0,
       "must be at least 0 and less than 1"

@@ -26,6 +26,10 @@ private[explain] object Verdict {
       ),
     "mergeSubplansByCost" ->
       ("group of aggregations computed in one pass", "groups of aggregations computed in one pass"),
+    "computeAggregateAsWindow" -> (
+      "aggregation computed as window functions",
+      "aggregations computed as window functions"
+    ),
     "shareSimilarAggregates" ->
       ("group of aggregations computed once", "groups of aggregations computed once"),
     "reuseFinerGroups" -> (

@@ -20,13 +20,23 @@ private[rule] final class EqualColumns private (classes: Seq[Set[Attribute]]) {
           .flatMap(_.find(ExpressionSets.has(wanted, _)))
           .getOrElse(column)
     }
+
+  def areEqual(one: Attribute, other: Attribute): Boolean =
+    one.exprId == other.exprId || classes.exists { same =>
+      same.exists(_.exprId == one.exprId) && same.exists(_.exprId == other.exprId)
+    }
 }
 
 private[rule] object EqualColumns {
 
-  def of(plan: LogicalPlan): EqualColumns =
+  def of(plan: LogicalPlan): EqualColumns = ofPairs(pairs(plan))
+
+  /** In rows that fulfil all these conditions. */
+  def by(conditions: Seq[Expression]): EqualColumns = ofPairs(conditions.flatMap(equated))
+
+  private def ofPairs(pairs: Seq[(Attribute, Attribute)]): EqualColumns =
     new EqualColumns(
-      pairs(plan)
+      pairs
         .filter { case (a, b) => a.dataType == b.dataType && AggregatePush.isComparable(a) }
         .foldLeft(Seq.empty[Set[Attribute]]) { case (classes, (a, b)) =>
           val (same, others) = classes.partition(known =>

@@ -21,10 +21,29 @@ private[rule] final class GroupedInputCost(cluster: Cluster) {
       .of(plan)
       .map(_.seconds)
 
+  /** To start a stage. */
+  def stage: Double = cost.stage
+
+  /** Tasks that run at a time. */
+  def slots: Int = cost.slots
+
+  /** To compute the rows of a plan. */
+  def computed(plan: LogicalPlan): Option[Double] = plain(plan).map(_ + shuffledByJoins(plan))
+
+  /** To join groups with rows, besides [[of]]: the groups are broadcast, or the rows are shuffled. */
+  def joined(groups: LogicalPlan, rows: LogicalPlan): Option[Double] =
+    for {
+      known <- LeafStatistics.estimator.estimate(groups)
+      others <- LeafStatistics.estimator.estimate(rows)
+      side = JoinSide.of(known, groups.output)
+    } yield
+      if (limits.mayBroadcast(side, stockAgrees = false)) cost.broadcast(side)
+      else cost.shuffled(JoinSide.of(others, rows.output)) + cost.stage
+
   /** To compute groups, and to bring them to a join above. */
   def of(node: LogicalPlan): Option[Double] =
     for {
-      work <- plain(node)
+      work <- computed(node)
       known <- LeafStatistics.estimator.estimate(node)
       input <- LeafStatistics.estimator.estimate(node.children.head)
     } yield {
@@ -39,7 +58,7 @@ private[rule] final class GroupedInputCost(cluster: Cluster) {
         case _: Aggregate => cost.grouped(side.rows)
         case _ => cost.sorted(side)
       }
-      work + shuffledByJoins(node) + cost.shuffled(side) + arranged +
+      work + cost.shuffled(side) + arranged +
         cost.probed(known.rows.value)
     }
 
@@ -81,6 +100,10 @@ private[rule] final class GroupedInputCost(cluster: Cluster) {
   /** Whether keys are known to be few enough to be broadcast. */
   def isSmall(source: KeySource): Boolean =
     sideOf(source).exists(limits.mayBroadcast(_, stockAgrees = false))
+
+  /** Rows of a plan, also where they are only assumed. */
+  def assumedRows(plan: LogicalPlan): Option[Double] =
+    LeafStatistics.estimator.estimate(plan).map(_.rows.value)
 
   def rowsOf(plan: LogicalPlan): Option[Quantity] =
     LeafStatistics.estimator.estimate(plan).map(_.rows).filter(_.origin != Origin.Default)

@@ -1,0 +1,79 @@
+package io.selinger.reference
+
+import io.selinger.reference.Family.Nothing
+import io.selinger.strategy.{AwaitBuildSide, SelectJoinOperator}
+
+/** The operators of joins, in the order in which Spark prefers them. */
+private object JoinFamilies {
+
+  private val selection = Seq("JoinSelection")
+
+  private val broadcastHash = Family(
+    "Join selection: broadcast hash join",
+    Nil,
+    selection,
+    "Where one side has at most 10 MB (spark.sql.autoBroadcastJoinThreshold) by the size of its files.",
+    "Decides by the rows and their width, and by cost and memory. Where that is uncertain, shuffles the side first that may be small, and measures it.",
+    "",
+    Seq(
+      FamilyQuery("join_broadcast_hash", SelectJoinOperator)(Shows.joins("SortMergeJoin")),
+      FamilyQuery("join_broadcast_measured", AwaitBuildSide)(Shows.joins("SortMergeJoin"))
+    )
+  )
+
+  private val shuffledHash = Family(
+    "Join selection: shuffled hash join",
+    Nil,
+    selection,
+    "Only if spark.sql.join.preferSortMergeJoin is false or with a hint.",
+    "Chooses it where it costs less than sorting and the hash table is proven to fit.",
+    "Not added yet: the hash table cannot spill.",
+    Seq(
+      FamilyQuery("join_shuffled_hash", SelectJoinOperator)(Shows.joins("SortMergeJoin"))
+    )
+  )
+
+  private val sortMerge = Family(
+    "Join selection: sort-merge join",
+    Nil,
+    selection,
+    "Wherever keys can be sorted and no side can be broadcast.",
+    Nothing,
+    "",
+    Seq(FamilyQuery("join_sort_merge")(Shows.joins("SortMergeJoin")))
+  )
+
+  private val nestedLoop = Family(
+    "Join selection: broadcast nested loop join",
+    Nil,
+    selection,
+    "Without equal keys, where one side is small or the type of the join demands it.",
+    "Broadcasts the small side also where Spark takes the files for large.",
+    "Not added yet: an operator for conditions on ranges.",
+    Seq(
+      FamilyQuery("join_nested_loop", SelectJoinOperator)(Shows.joins("CartesianProduct"))
+    )
+  )
+
+  private val cartesian = Family(
+    "Join selection: cartesian product",
+    Nil,
+    selection,
+    "Inner joins without equal keys of two large sides.",
+    Nothing,
+    "",
+    Seq(FamilyQuery("join_cartesian_product")(Shows.joins("CartesianProduct")))
+  )
+
+  private val hints = Family(
+    "Hints",
+    Nil,
+    "EliminateResolvedHint" +: selection,
+    "The hints BROADCAST, MERGE, SHUFFLE_HASH and SHUFFLE_REPLICATE_NL decide first.",
+    Nothing,
+    "",
+    Seq(FamilyQuery("hints")(Shows.joins("SortMergeJoin")))
+  )
+
+  val all: Seq[Family] = Seq(broadcastHash, shuffledHash, sortMerge, nestedLoop, cartesian, hints)
+}

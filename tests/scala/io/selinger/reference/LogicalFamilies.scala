@@ -128,7 +128,7 @@ private object LogicalFamilies {
     Nil,
     "A limit goes below a union and to the preserved side of an outer join, and of two limits the smaller one stays. Sorts are left out below aggregations, below other sorts, and by constants.",
     Nothing,
-    "Not added yet: ORDER BY with LIMIT stays above outer joins.",
+    "Not added yet: ORDER BY with LIMIT stays above outer joins; a sort stays below one that begins with a constant.",
     Seq(
       FamilyQuery("limits")(
         Shows.optimized("each side of the union has a limit, and the global limit is the smaller one")(
@@ -146,7 +146,8 @@ private object LogicalFamilies {
         Shows.optimized("there is one sort, by one column")(
           _.collect { case sort: Sort => sort.order.size } == Seq(1)
         )
-      )
+      ),
+      FamilyQuery("sorts_by_constants")(Shows.optimized("nothing is sorted")(!has[Sort](_)))
     )
   )
 
@@ -281,7 +282,7 @@ private object LogicalFamilies {
           joinTypes(plan) == Seq(Inner) && aggregates(plan).forall(!has[Join](_))
         )
       ),
-      FamilyQuery("scalar_subqueries")(
+      FamilyQuery("scalar_subqueries", MergeSubplansByCost)(
         Shows.optimized("both subqueries are one")(subqueries(_) == 1)
       ),
       FamilyQuery("scalar_subqueries_filtered", MergeSubplansByCost)(

@@ -11,8 +11,9 @@ import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
 private object ExpressionFamilies {
 
   private val constants = Family(
-    "Constants and nulls",
+    "Finish analysis, constants and nulls",
     Seq(
+      "FinishAnalysis",
       "NullPropagation",
       "ConstantPropagation",
       "ConstantFolding",
@@ -20,8 +21,8 @@ private object ExpressionFamilies {
       "ReplaceNullWithFalseInPredicate",
       "CombineConcats"
     ),
-    Nil,
-    "Constants are computed once, also across additions and nested concat. They replace columns that are equal to them. What is null for certain is left out, and is false in a filter.",
+    Seq("ComputeCurrentTime", "ReplaceExpressions", "RewriteNonCorrelatedExists"),
+    "The current time is a constant of the query, and functions that are composed of others are replaced. Constants are computed once, also across additions and nested concat. They replace columns that are equal to them. What is null for certain is left out, and is false in a filter.",
     Nothing,
     "",
     Seq(
@@ -30,6 +31,11 @@ private object ExpressionFamilies {
           expressions(plan).count(_.isInstanceOf[Add]) == 1 &&
             expressions(plan).count(_.isInstanceOf[Concat]) == 1 &&
             !computes[Coalesce](plan) && !computes[If](plan)
+        )
+      ),
+      FamilyQuery("finish_analysis")(
+        Shows.optimized("neither the current date nor nvl is computed")(plan =>
+          !expressions(plan).exists(e => Set("current_date", "nvl").contains(e.prettyName))
         )
       )
     )
@@ -97,11 +103,11 @@ private object ExpressionFamilies {
     )
   )
 
-  private val decimals = Family(
-    "Decimal aggregates",
-    Seq("DecimalAggregates"),
+  private val numbers = Family(
+    "Decimals, floating-point keys",
+    Seq("DecimalAggregates", "NormalizeFloatingNumbers"),
     Nil,
-    "sum and avg of decimals of few digits are computed in longs or doubles.",
+    "sum and avg of decimals of few digits are computed in longs or doubles. NaN and -0.0 are made equal where they are keys of GROUP BY, joins and windows.",
     "Computes wider decimals, their sums, products and casts in machine integers where the values fit.",
     "",
     Seq(
@@ -109,23 +115,12 @@ private object ExpressionFamilies {
         Shows.optimized("one of two sums is over longs")(plan =>
           expressions(plan).count(_.isInstanceOf[UnscaledValue]) == 1
         )
-      )
-    )
-  )
-
-  private val floatingPoint = Family(
-    "Floating-point numbers as keys",
-    Seq("NormalizeFloatingNumbers"),
-    Nil,
-    "NaN and -0.0 are made equal where they are keys of GROUP BY, joins and windows.",
-    Nothing,
-    "",
-    Seq(
+      ),
       FamilyQuery("floating_point_keys")(
         Shows.optimized("keys are normalized")(computes[NormalizeNaNAndZero](_))
       )
     )
   )
 
-  val all: Seq[Family] = Seq(constants, conditions, searches, casts, decimals, floatingPoint)
+  val all: Seq[Family] = Seq(constants, conditions, searches, casts, numbers)
 }

@@ -1,7 +1,7 @@
 package io.selinger.reference
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{BuildInfo, Outcome, RuleDescription}
+import io.selinger.core.{BuildInfo, Outcome, RuleDescription, RuleKind}
 import io.selinger.testing.{Answer, ExampleTables, Plans, ReasonQuery, SharedSession, Tables}
 import java.nio.file.{Files, Path, Paths}
 import org.apache.spark.sql.DataFrame
@@ -84,6 +84,9 @@ class FamiliesSuite extends AnyFunSuite with SharedSession {
         val without = spark.sql(text)
         assert(Answer.difference(expected, Answer.of(without)).isEmpty, query.file)
         assert(!decides(rule, without), s"${query.file}: $rule decides though it is off")
+        if (rule.kind == RuleKind.Logical) {
+          assert(shape(without) != shape(df), s"${query.file}: $rule makes no other plan")
+        }
       }
     }
     changing

@@ -25,7 +25,7 @@ private object JoinFamilies {
     "Join selection: shuffled hash join",
     Nil,
     selection,
-    "Only if spark.sql.join.preferSortMergeJoin is false or with a hint.",
+    "Only with a hint, if spark.sql.join.preferSortMergeJoin is false, or at a re-plan below spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold, which is 0 by default.",
     "Chooses it where it costs less than sorting and the hash table is proven to fit.",
     "Not added yet: the hash table cannot spill.",
     Seq(
@@ -58,15 +58,18 @@ private object JoinFamilies {
   private val cartesian = Family(
     "Join selection: cartesian product",
     Nil,
-    selection,
-    "Inner joins without equal keys of two large sides.",
+    selection :+ "CheckCartesianProducts",
+    "Inner joins without equal keys of two large sides. Without any condition they are an error, if spark.sql.crossJoin.enabled is false.",
     Nothing,
     "",
-    Seq(FamilyQuery("join_cartesian_product")(Shows.joins("CartesianProduct")))
+    Seq(
+      FamilyQuery("join_cartesian_product")(Shows.joins("CartesianProduct")),
+      FamilyQuery("cartesian_products")(Shows.fails("cartesian product"))
+    )
   )
 
   private val hints = Family(
-    "Hints",
+    "Hints (future work of the slides)",
     Nil,
     "EliminateResolvedHint" +: selection,
     "The hints BROADCAST, MERGE, SHUFFLE_HASH and SHUFFLE_REPLICATE_NL decide first.",

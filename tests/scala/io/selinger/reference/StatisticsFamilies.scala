@@ -30,11 +30,11 @@ private object StatisticsFamilies {
   )
 
   private val joins = Family(
-    "Statistics: cardinality of joins",
+    "Statistics: cardinality of joins and aggregations",
     Nil,
-    Seq("JoinEstimation"),
-    "Needs the distinct values of both keys. Otherwise a join has the product of its sides.",
-    "Takes distinct values from dictionaries and samples, joins the samples, and keeps an upper bound.",
+    Seq("JoinEstimation", "AggregateEstimation"),
+    "Needs the distinct values of the keys. Otherwise a join is the product of its sides, and an aggregation as large as its input.",
+    "Takes distinct values from dictionaries and samples, joins the samples, counts combinations of keys, and keeps an upper bound. Few groups are shuffled into few partitions.",
     "",
     Seq(
       FamilyQuery("statistics_join", SelectJoinOperator)(
@@ -43,18 +43,7 @@ private object StatisticsFamilies {
             join.stats.sizeInBytes >= join.children.map(_.stats.sizeInBytes).product
           )
         )
-      )
-    )
-  )
-
-  private val aggregates = Family(
-    "Statistics: cardinality of aggregations",
-    Nil,
-    Seq("AggregateEstimation"),
-    "Needs the distinct values of all keys, and multiplies them. Otherwise an aggregation is as large as its input.",
-    "Counts combinations of keys in samples, and shuffles few groups into few partitions.",
-    "",
-    Seq(
+      ),
       FamilyQuery("statistics_aggregate", SizeShuffles)(
         noRows("aggregations") { case aggregate: Aggregate => aggregate }
       )
@@ -89,5 +78,5 @@ private object StatisticsFamilies {
     )
   )
 
-  val all: Seq[Family] = Seq(filters, joins, aggregates, sketches, shared)
+  val all: Seq[Family] = Seq(filters, joins, sketches, shared)
 }

@@ -78,7 +78,9 @@ private object ExpressionFamilies {
         )
       ),
       FamilyQuery("like_patterns", SamplePredicates)(
-        Shows.optimized("there is no LIKE")(plan => computes[Contains](plan) && !computes[Like](plan))
+        Shows.optimized("there is no LIKE")(plan =>
+          computes[Contains](plan) && !computes[Like](plan)
+        )
       )
     )
   )

@@ -85,7 +85,9 @@ private object LogicalFamilies {
         Shows.optimized("there is one aggregation")(aggregates(_).size == 1)
       ),
       FamilyQuery("group_by_key")(
-        Shows.optimized("there are two keys")(aggregates(_).map(_.groupingExpressions.size) == Seq(2))
+        Shows.optimized("there are two keys")(
+          aggregates(_).map(_.groupingExpressions.size) == Seq(2)
+        )
       )
     )
   )
@@ -134,10 +136,13 @@ private object LogicalFamilies {
     "Not added yet: ORDER BY with LIMIT stays above outer joins; a sort stays below one that begins with a constant.",
     Seq(
       FamilyQuery("limits")(
-        Shows.optimized("each side of the union has a limit, and the global limit is the smaller one")(
-          plan =>
-            plan.collect { case union: Union => union }.forall(_.children.forall(has[LocalLimit](_))) &&
-              plan.collect { case limit: GlobalLimit => limit.maxRows } == Seq(Some(5L))
+        Shows.optimized(
+          "each side of the union has a limit, and the global limit is the smaller one"
+        )(plan =>
+          plan.collect { case union: Union => union }.forall(_.children.forall(
+            has[LocalLimit](_)
+          )) &&
+            plan.collect { case limit: GlobalLimit => limit.maxRows } == Seq(Some(5L))
         )
       ),
       FamilyQuery("limits_outer_join")(
@@ -271,7 +276,9 @@ private object LogicalFamilies {
       FamilyQuery("combined_windows")(
         Shows.optimized("there is one window")(windows(_) == 1)
       ),
-      FamilyQuery("windows_in_part_equal")(Shows.optimized("there are two windows")(windows(_) == 2))
+      FamilyQuery("windows_in_part_equal")(
+        Shows.optimized("there are two windows")(windows(_) == 2)
+      )
     )
   )
 
@@ -321,7 +328,9 @@ private object LogicalFamilies {
 
   /** How many subqueries differ. */
   private def subqueries(plan: LogicalPlan): Int =
-    expressions(plan).collect { case query: ScalarSubquery => query.plan.canonicalized }.distinct.size
+    expressions(plan).collect { case query: ScalarSubquery =>
+      query.plan.canonicalized
+    }.distinct.size
 
   private val usedTwice = Family(
     "Parts that are used several times",

@@ -53,7 +53,9 @@ private[reference] object PlanShape {
   def groupsByColumns(aggregate: Aggregate): Boolean =
     aggregate.groupingExpressions.forall(_.isInstanceOf[AttributeReference])
 
-  def neighbours[A <: LogicalPlan](plan: LogicalPlan)(implicit kind: reflect.ClassTag[A]): Boolean = {
+  def neighbours[A <: LogicalPlan](plan: LogicalPlan)(implicit
+      kind: reflect.ClassTag[A]
+  ): Boolean = {
     def is(node: LogicalPlan) = kind.runtimeClass.isInstance(node)
     plan.exists(node => is(node) && node.children.exists(is))
   }

@@ -99,7 +99,7 @@ class GeneratedDocsSuite extends AnyFunSuite {
       Seq(
         family.name,
         s"${family.spark} ${codes(family.rules ++ family.parts)}",
-        Seq(family.selinger, family.lacking).filter(_.nonEmpty).mkString(" "),
+        family.adds,
         codes(family.added.map(_.switch)),
         tests(family)
       )

@@ -28,6 +28,12 @@ final case class Family(
 
   /** Rules of Selinger that some query shows. */
   def added: Seq[RuleDescription] = queries.flatMap(_.added).distinct
+
+  /** What the table says of Selinger. "Nothing left to add." stands alone, or not at all. */
+  def adds: String =
+    (if (added.isEmpty && lacking.nonEmpty) Seq(lacking) else Seq(selinger, lacking))
+      .filter(_.nonEmpty)
+      .mkString(" ")
 }
 
 object Family {

@@ -1,7 +1,7 @@
 package io.selinger.reference
 
 import io.selinger.reference.Family.Nothing
-import io.selinger.strategy.{AwaitBuildSide, SelectJoinOperator}
+import io.selinger.strategy.{AwaitBuildSide, SelectJoinOperator, ShuffleByCommonKeys}
 
 /** The operators of joins, in the order in which Spark prefers them. */
 private object JoinFamilies {
@@ -34,13 +34,18 @@ private object JoinFamilies {
   )
 
   private val sortMerge = Family(
-    "Join selection: sort-merge join",
+    "Join selection: sort-merge join, and shuffles",
     Nil,
     selection,
-    "Wherever keys can be sorted and no side can be broadcast.",
-    Nothing,
+    "Wherever keys can be sorted and no side can be broadcast. Each operator demands a shuffle by its own keys.",
+    "Keeps the join where no hash table is safe. Shuffles once by the keys that two operators have in common.",
     "",
-    Seq(FamilyQuery("join_sort_merge")(Shows.joins("SortMergeJoin")))
+    Seq(
+      FamilyQuery("join_sort_merge")(Shows.joins("SortMergeJoin")),
+      FamilyQuery("shuffles", ShuffleByCommonKeys)(
+        Shows.physical("rows are shuffled twice")(PlanShape.names(_).count(_ == "Exchange") == 2)
+      )
+    )
   )
 
   private val nestedLoop = Family(

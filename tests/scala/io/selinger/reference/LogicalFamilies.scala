@@ -287,7 +287,7 @@ private object LogicalFamilies {
     Seq("RewritePredicateSubquery", "PullupCorrelatedPredicates"),
     Nil,
     "IN and EXISTS become semi joins, NOT EXISTS and NOT IN anti joins.",
-    "Removes duplicates from the right side, where there are many. Semi and anti joins take part in the order of joins.",
+    "Removes duplicates from the right side, where there are many.",
     "",
     Seq(
       FamilyQuery("predicate_subqueries", DeduplicateSemiJoins)(

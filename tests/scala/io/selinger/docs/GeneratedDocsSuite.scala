@@ -3,6 +3,7 @@ package io.selinger.docs
 import io.selinger.Registry
 import io.selinger.conf.Setting
 import io.selinger.core.Reason
+import io.selinger.reference.{Families, Family}
 import java.nio.file.{Files, Path, Paths}
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -80,8 +81,41 @@ class GeneratedDocsSuite extends AnyFunSuite {
         ""
       ) ++
         reasonTable(Reason.ofGuard)
-    (intro ++ ruleTable ++ reasonsIntro ++ sections ++ guard).mkString("", "\n", "\n")
+    (intro ++ ruleTable ++ reasonsIntro ++ sections ++ guard ++ families).mkString("", "\n", "\n")
   }
+
+  private def families: Seq[String] = Seq(
+    "",
+    "## Families of Spark's rules",
+    "",
+    "What Spark 4.3 does by itself, by families of its rules, and what Selinger adds. Each row is tested",
+    "with the queries in its last column: the plan of stock Spark is as the row says, each rule of Spark",
+    "that is named changes the plan of one of them, and Selinger decides something or leaves the",
+    "optimized plan as it is. `FamiliesSuite` runs them.",
+    ""
+  ) ++ table(
+    Seq("family", "what Spark does", "what Selinger adds", "switches", "test"),
+    Families.all.map { family =>
+      Seq(
+        family.name,
+        s"${family.spark} ${codes(family.rules ++ family.parts)}",
+        family.adds,
+        codes(family.added.map(_.switch)),
+        tests(family)
+      )
+    }
+  ) ++ Seq(
+    "",
+    "The rules for typed Datasets (`EliminateSerialization`, `EliminateMapObjects`, `CombineTypedFilters`,",
+    "`ObjectSerializerPruning`, `ReassignLambdaVariableID`) have no SQL, and no test here. No rule of Selinger",
+    "is about them."
+  )
+
+  private def codes(names: Seq[String]): String = names.map(name => s"`$name`").mkString(", ")
+
+  private def tests(family: Family): String = family.queries
+    .map(query => s"[${query.file}](../tests/sql/families/${query.file}.sql)")
+    .mkString(", ")
 
   private def reasonTable(reasons: Seq[Reason]): Seq[String] = table(
     Seq("code", "meaning", "what you can do"),

@@ -1,0 +1,2 @@
+-- DISTINCT changes no maximum.
+SELECT k, max(DISTINCT id) FROM facts GROUP BY k

@@ -1,0 +1,2 @@
+-- A join of a table with itself by a unique key stays.
+SELECT a.id, b.color FROM items a JOIN items b ON a.id = b.id

@@ -1,0 +1,2 @@
+-- A sort by a constant is left out.
+SELECT id FROM (SELECT 'x' AS c, id FROM facts) ORDER BY c

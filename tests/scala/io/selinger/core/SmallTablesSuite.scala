@@ -50,7 +50,7 @@ class SmallTablesSuite extends AnyFunSuite with SharedSession {
   test("no rule runs and no file is read but what the number of partitions needs") {
     val stock = withConf(SelingerConf.MODE.key -> "off")(plan(joins))
     withLimit(largest(spark.table("sales"))) {
-      assert(atWork { assert(plan(joins) == stock) } == Set(SizeShuffles.id))
+      assert(atWork(assert(plan(joins) == stock)) == Set(SizeShuffles.id))
     }
   }
 
@@ -132,7 +132,9 @@ class SmallTablesSuite extends AnyFunSuite with SharedSession {
         spark.conf.unset("spark.sql.shuffle.partitions")
         try {
           def reasons(sql: String) = Plans.decisions(spark.sql(sql), SizeShuffles.id).map(_.reason)
-          assert(reasons("SELECT item, count(*) FROM sales GROUP BY item") == Seq(SizeShuffles.Fewer))
+          assert(
+            reasons("SELECT item, count(*) FROM sales GROUP BY item") == Seq(SizeShuffles.Fewer)
+          )
           assert(reasons(joins) == Seq(Reason.NoStatistics))
         } finally spark.conf.set("spark.sql.shuffle.partitions", 4L)
       }

@@ -497,6 +497,24 @@ class UnwrapFunctionsInFiltersSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("leaves files of texts alone, whose malformed lines must still be found") {
+    withFolder { folder =>
+      Files.writeString(folder.resolve("t.csv"), "1999-01-01,abc\n2024-01-01,1\n")
+      val read = spark.read.schema("day DATE, k INT").option("mode", "FAILFAST")
+      read.csv(folder.toString).createOrReplaceTempView("lines")
+      val text = "SELECT k FROM lines WHERE year(day) = 2024"
+      assertSilent(text)
+      assert(Answer.of(spark.sql(text)) == stockAnswer()(spark.sql(text)))
+      assert(Answer.of(spark.sql(text)).toString.contains("FAILED_READ_FILE"))
+    }
+  }
+
+  test("leaves Parquet files alone where old days in them are to be an error") {
+    withConf("spark.sql.parquet.datetimeRebaseModeInRead" -> "EXCEPTION") {
+      assertSilent("SELECT id FROM facts WHERE year(day) = 2000")
+    }
+  }
+
   test("leaves alone what it does not understand") {
     assertSilent("SELECT id FROM facts WHERE month(day) = 3")
     assertSilent("SELECT id FROM facts WHERE year(day) = k")

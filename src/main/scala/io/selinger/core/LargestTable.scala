@@ -44,7 +44,9 @@ object LargestTable extends PlanFact[java.lang.Double] {
     case relation: LogicalRelation if !relation.isStreaming =>
       relation.relation match {
         case HadoopFsRelation(listed: PartitioningAwareFileIndex, _, _, _, _, _) =>
-          listed.sizeInBytes.toDouble
+          // Spark asks for the size, too, and keeps it; what a catalog says may be old.
+          if (relation.catalogTable.exists(_.stats.isDefined)) FileBytes.of(listed)
+          else relation.stats.sizeInBytes.toDouble
         case _ => Double.PositiveInfinity
       }
     case _: LocalRelation | _: Range | _: OneRowRelation => leaf.stats.sizeInBytes.toDouble

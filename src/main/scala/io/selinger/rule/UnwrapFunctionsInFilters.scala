@@ -170,9 +170,9 @@ object UnwrapFunctionsInFilters
   val FunctionUnwrapped: Reason = Reason(
     "FUNCTION_UNWRAPPED",
     "This filter compares a function of a column. It keeps just the rows whose column is in a range, and " +
-      "Spark can push a range into files, and skip the parts of them that have no such values. (Parquet " +
-      "files are not skipped by timestamps of the type INT96, which Spark writes unless " +
-      "spark.sql.parquet.outputTimestampType says otherwise.)",
+      "Spark can push a range into files, and skip the parts of them that have no such values. Only by " +
+      "timestamps of the type INT96, which Spark writes to Parquet unless " +
+      "spark.sql.parquet.outputTimestampType says otherwise, nothing is skipped.",
     "Nothing to do."
   )
 

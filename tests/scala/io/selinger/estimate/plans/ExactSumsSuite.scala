@@ -57,6 +57,11 @@ class ExactSumsSuite extends AnyFunSuite with SharedSession {
     assert(isExact(spark.sql("SELECT try_sum(big) FROM t")))
   }
 
+  test("bounds of days say nothing of the seconds that a cast makes of them") {
+    assert(!sumOf("cast(cast(day AS timestamp) AS bigint)"))
+    assert(!sumOf("unix_seconds(cast(day AS timestamp))"))
+  }
+
   test("what is computed of such columns is exact as far as it fits") {
     Seq(
       "big * 5",

@@ -1,8 +1,7 @@
 package io.selinger.estimate.plans
 
-import io.selinger.core.Quantity
+import io.selinger.core.{FileBytes, Quantity}
 import io.selinger.estimate.PlanEstimate
-import io.selinger.stats.relations.FileBytes
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}

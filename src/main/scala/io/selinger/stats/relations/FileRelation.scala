@@ -1,5 +1,6 @@
 package io.selinger.stats.relations
 
+import io.selinger.core.FileBytes
 import io.selinger.stats.{ColumnStatistics, NumericAxis}
 import io.selinger.stats.files.{FileListing, FileListings, FooterReader}
 import io.selinger.stats.orc.OrcFooters

@@ -161,6 +161,7 @@ def test_a_query_both_ways(environment: Path, tmp_path: Path) -> None:
         "--table", "facts=facts.parquet", "--table", "keys=keys.parquet", "--runs", "1",
         "--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2",
         "--conf", "spark.sql.autoBroadcastJoinThreshold=-1",
+        "--conf", "spark.selinger.planning.smallTableMaxBytes=0",
         "--conf", "spark.selinger.join.minGain=0", "--html", "q.html",
         cwd=tmp_path,
     )  # fmt: skip

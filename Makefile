@@ -38,7 +38,7 @@ SEED ?= 1
 CASE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel publish-local demo test test-all test-scala test-python test-package test-queries test-delta fuzz lint format docs docs-benchmarks bench bench-aggregates bench-operators bench-footers bench-plancost bench-analyze bench-estimates bench-planning clean
+.PHONY: help setup jar jars wheel publish-local demo test test-all test-scala test-python test-package test-queries test-delta fuzz lint format docs docs-benchmarks bench bench-aggregates bench-operators bench-plancost bench-analyze bench-estimates bench-planning clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -165,9 +165,6 @@ bench-aggregates: $(JAR) $(VENV)/.ready ## measure aggregations of our own again
 
 bench-operators: $(JAR) $(VENV)/.ready ## measure join operators against the cost model, fit its constants
 	$(PY) -m benchmarks.operators --memory $(MEMORY) $(PUBLISHING)
-
-bench-footers: $(JAR) $(VENV)/.ready ## measure how long the first look at files takes: SF
-	$(PY) -m benchmarks.footers --sf $(SF) $(PUBLISHING)
 
 bench-plancost: $(JAR) $(VENV)/.ready ## measure what planning costs, files known, and first plans of JVMS=10 JVMs: SF, QUERIES, SUITE
 	$(PY) -m benchmarks.plancost --suite $(SUITE) --sf $(SF) --queries $(QUERIES) --jvms $(JVMS) $(PUBLISHING)

@@ -22,7 +22,7 @@ SHOWN = 8
 """Queries that are listed as fastest, and as slowest."""
 
 QUERIES = ("tpcds-sf10", "tpcds-sf1", "tpch-sf10", "tpch-sf1")
-PLANNING = ("planning", "plancost-tpcds-sf10", "footers-tpcds-sf10", "analyze-tpcds-sf10")
+PLANNING = ("planning", "plancost-tpcds-sf10", "analyze-tpcds-sf10")
 ESTIMATES = ("estimates-tpcds-sf1", "estimates-tpch-sf1")
 KINDS = {
     "tpcds": ("", "bench SUITE={suite} SF={scale}"),
@@ -31,7 +31,6 @@ KINDS = {
     "estimates": ("Estimates", "bench-estimates SUITE={suite} SF={scale} ANALYZED=1"),
     "planning": ("Search for a join order", "bench-planning"),
     "plancost": ("Planning time added to a query", "bench-plancost SF={scale}"),
-    "footers": ("First look at the files", "bench-footers SF={scale}"),
     "analyze": ("selinger.analyze against ANALYZE", "bench-analyze SF={scale}"),
     "operators": ("Join operators", "bench-operators"),
 }
@@ -60,11 +59,6 @@ LABELS = {
         "jvm_stock_ms_median": "first plan of a JVM in stock Spark, median, ms",
         "jvm_added_ms_median": "added to it, median, ms",
         "jvm_added_ms_max": "the same, at most, ms",
-    },
-    "footers": {
-        "cold_ms": "footers and dictionaries of all columns of all tables, first look, ms",
-        "cold_samples_ms": "a sample of each table on top, ms",
-        "warm_ms": "footers and dictionaries from the cache, ms",
     },
     "analyze": {
         "selinger_s": "selinger.analyze of all columns, s",

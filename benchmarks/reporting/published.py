@@ -203,7 +203,6 @@ def as_it_is(results: Mapping[str, Any]) -> Figures:
 RATIOS = {
     "operators": "time of the operator that the cost model picks / time of the fastest operator",
     "plancost": "planning time with Selinger / planning time of stock Spark, medians of the rounds",
-    "footers": "time from the cache / time of the first look",
     "analyze": "time of selinger.analyze / time of Spark's ANALYZE",
 }
 KINDS: dict[str, Callable[[Mapping[str, Any]], Figures]] = {

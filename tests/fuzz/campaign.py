@@ -231,12 +231,15 @@ def _is_sparks_own(spark: Spark, case: Case, conf: Conf, found: Outcome) -> bool
     """Tell whether stock Spark gives the answer that was found, if it is set as the run was.
 
     Where one side of a join turns out empty, adaptive execution drops the other side, unless its
-    error has come by then: so with it, the answer without it counts too, and it is asked again.
+    error has come by then: so with it, the answer without it counts too, it is asked again, and
+    with other operators, which decide which side runs first.
     """
     adaptive, own = "spark.sql.adaptive.enabled", options.of_spark(conf)
-    given = case.common.get(adaptive, "true")
-    for mode in ["false"] + [given] * (_RACES if given == "true" else 0):
-        stock = run_stock(spark, case, {**own, adaptive: mode})
+    asked: list[Conf] = [{adaptive: "false"}]
+    if case.common.get(adaptive, "true") == "true":
+        asked += [{}] * _RACES + [{"spark.sql.autoBroadcastJoinThreshold": t} for t in _THRESHOLDS]
+    for settings in asked:
+        stock = run_stock(spark, case, {**own, **settings})
         if judge_case(case, stock, found).kind in (verdict.SAME, verdict.OPEN_ERROR):
             return True
     return False
@@ -411,6 +414,7 @@ def _recording(case: Case, report: Report) -> Iterator[None]:
 
 #: How often two sides of a join race before the first one counts as the winner.
 _RACES = 5
+_THRESHOLDS = ("-1", "1g")
 _PARTITIONS: list[Conf] = [
     {},
     {"spark.sql.shuffle.partitions": "1"},

@@ -16,7 +16,7 @@ from unittest.mock import MagicMock
 import duckdb
 import pytest
 
-from benchmarks import analyze, commands, footers, operators, plancost, planning, run
+from benchmarks import analyze, commands, operators, plancost, planning, run
 from benchmarks.datasets import own
 from benchmarks.datasets.layouts import LAYOUTS, rewrite_table, slices
 from benchmarks.datasets.queries import (
@@ -905,25 +905,6 @@ def test_plancost_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert 0 < found["summary"]["new_queries"] < 22
     assert found["summary"]["new_added_ms_p95"] == 7.0
     assert (found["summary"]["jvms"], found["summary"]["jvm_added_ms_median"]) == (3, 300.0)
-
-
-def test_footers_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (results_in / "item.parquet").mkdir()
-    times = iter((8.0, 2.0))
-    monkeypatch.setattr(footers, "make", lambda *_: results_in)
-    monkeypatch.setattr("benchmarks.sessions.local.session", lambda *_: nullcontext())
-    monkeypatch.setattr(
-        footers,
-        "scan_numbers",
-        lambda *_: {
-            "time to read": next(times),
-            "rows": 5,
-            "files of the relation": 1,
-            "samples": 3,
-        },
-    )
-    assert footers.main([]) == 0
-    assert published_from("footers-tpcds-sf1", results_in)["rows"][0]["ratio"] == 0.25
 
 
 def test_analyze_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -504,6 +504,29 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("what a join below reads leaves less of a hash table's side to each task") {
+    withTextFiles { (left, right) =>
+      val share = 10000.0 / Cluster.of(spark.asInstanceOf[SparkSession]).taskMemoryBytes
+      def operators(taskBytes: Long): Seq[String] = withConf(
+        largeFiles,
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> taskBytes.toString,
+        "spark.sql.autoBroadcastJoinThreshold" -> "-1",
+        "spark.sql.shuffle.partitions" -> "100",
+        SelingerConf.HASH_MEMORY_SHARE.key -> f"$share%.12f"
+      ) {
+        val df = sql(
+          s"""SELECT a.v, b.v, c.total FROM $left a LEFT JOIN $left b ON a.k = b.k LEFT JOIN
+             |(SELECT k AS key, sum(v) AS total FROM $right GROUP BY k) c ON a.k = c.key""".stripMargin
+        )
+        assert(df.collect().length == 2000)
+        Plans.joins(df)
+      }
+      // By themselves, the shuffled totals fit one task of this size; beside the other rows they do not.
+      assert(operators(taskBytes = 8000).contains("ShuffledHashJoin(right)"))
+      assert(!operators(taskBytes = 64 << 20).contains("ShuffledHashJoin(right)"))
+    }
+  }
+
   test("does not fire at a re-plan with adaptive execution off") {
     withTextFiles { (left, right) =>
       withConf(largeFiles, noAdaptive) {

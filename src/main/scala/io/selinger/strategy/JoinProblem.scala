@@ -127,12 +127,12 @@ private[strategy] object JoinProblem {
     val estimator = LeafStatistics.estimator
     for (left <- estimator.estimate(join.left); right <- estimator.estimate(join.right))
       yield {
-        val leftShuffle = QueryStages.shuffleBy(join.left, leftKeys)
-        val rightShuffle = QueryStages.shuffleBy(join.right, rightKeys)
+        val leftRead = QueryStages.shuffleReadBy(join.left, leftKeys)
+        val rightRead = QueryStages.shuffleReadBy(join.right, rightKeys)
         JoinProblem(
           join,
-          input(join.left, left, leftKeys, leftShuffle, rightShuffle),
-          input(join.right, right, rightKeys, rightShuffle, leftShuffle),
+          input(join.left, left, leftKeys, leftRead, rightRead),
+          input(join.right, right, rightKeys, rightRead, leftRead),
           buildsOf(join, leftKeys.nonEmpty),
           JoinOperatorModel.ofSession(phase, cluster)
         )
@@ -159,12 +159,14 @@ private[strategy] object JoinProblem {
       plan: LogicalPlan,
       estimate: PlanEstimate,
       keys: Seq[Expression],
-      shuffle: Option[ShuffleQueryStageExec],
+      read: Option[ShuffleQueryStageExec],
       other: Option[ShuffleQueryStageExec]
   ): Input = {
     val packed = if (keys.isEmpty) Nil else HashJoin.rewriteKeyExpr(keys)
     val target = SQLConf.get.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)
-    val share = shuffle
+    // A join in between may return more rows for some partitions than for others.
+    val share = QueryStages
+      .shuffleBy(plan, keys)
       .flatMap(QueryStages.largestTaskShare(_, other, target))
       .map(share => math.min(1.0, share * compressionSkew))
     val types = packed.map(_.dataType)
@@ -178,7 +180,7 @@ private[strategy] object JoinProblem {
       keyBytes = RowSize.bytesOfTypes(types),
       packedKey = types == Seq(LongType),
       singleKey = keys.size == 1 && types == Seq(LongType),
-      shuffleExists = shuffle.isDefined || groupedBy(plan, keys),
+      shuffleExists = read.isDefined || groupedBy(plan, keys),
       // Without a shuffle that has run, a single key may hold all rows.
       largestTaskShare = share.getOrElse(1.0),
       otherBroadcastBytes = PlanningPass.current.promisedBeside(plan.semanticHash())

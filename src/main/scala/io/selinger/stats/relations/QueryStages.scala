@@ -1,7 +1,8 @@
 package io.selinger.stats.relations
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionSet}
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftOuter, LeftSemi, RightOuter}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.plans.physical.{
   HashPartitioning,
   Partitioning,
@@ -66,6 +67,20 @@ object QueryStages {
       case Project(_, child) => shuffleBy(child, keys)
       case aggregate: Aggregate => shuffleBy(aggregate.child, keys)
       case _ => None
+    }
+
+  /**
+   * The same for rows that reach a join in the tasks that read that shuffle, also where these tasks have
+   * joined them with others before. They may read more than this shuffle.
+   */
+  def shuffleReadBy(side: LogicalPlan, keys: Seq[Expression]): Option[ShuffleQueryStageExec] =
+    side match {
+      // An inner join may broadcast either side, and its rows are then in the tasks of the other one.
+      case Join(left, _, LeftOuter | LeftSemi | LeftAnti, _, _) => shuffleReadBy(left, keys)
+      case Join(_, right, RightOuter, _, _) => shuffleReadBy(right, keys)
+      case Filter(_, child) => shuffleReadBy(child, keys)
+      case Project(_, child) => shuffleReadBy(child, keys)
+      case _ => shuffleBy(side, keys)
     }
 
   private def shuffleBelow(plan: SparkPlan): Option[ShuffleQueryStageExec] = plan match {

@@ -40,6 +40,7 @@ object TestGroups {
     "RandomQuerySuite" -> 9,
     "SelectAggregateOperatorSuite" -> 9,
     "ShareEstimatesSuite" -> 8,
+    "SplitDistinctAggregatesSuite" -> 35,
     "DeduplicateSemiJoinsSuite" -> 7,
     "StopPartialAggregationSuite" -> 7,
     "TransferSuite" -> 7,

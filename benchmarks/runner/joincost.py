@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from benchmarks.paths import ROOT
 
 JOIN_COST = ROOT / "src" / "main" / "scala" / "io" / "selinger" / "cost" / "JoinCost.scala"
-UNKNOWN = frozenset(("networkByteNs", "evaluateNs"))
-"""Constants that no case tells from others: bytes are never sent, and joins compute nothing."""
+UNKNOWN = frozenset(("networkByteNs", "evaluateNs", "copyNs", "copyByteNs"))
+"""Constants that no case tells from others: nothing is sent, computed or copied here."""
 
 SWEEPS = 20_000
 

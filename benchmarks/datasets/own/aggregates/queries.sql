@@ -99,3 +99,18 @@ GROUP BY d.country
 SELECT count(*), max(total), max(n) FROM (
   SELECT region, country, city, year, month, channel, sum(k3) AS total, count(*) AS n
   FROM facts GROUP BY ROLLUP (region, country, city, year, month, channel)) t
+
+-- q29: two COUNT(DISTINCT) of all rows, one of texts
+SELECT count(DISTINCT s3), count(DISTINCT k5) FROM facts
+
+-- q30: five COUNT(DISTINCT) beside sums
+SELECT year, count(DISTINCT k3), count(DISTINCT region), count(DISTINCT country), count(DISTINCT city),
+  count(DISTINCT quantity), sum(price), count(*)
+FROM facts GROUP BY year
+
+-- q31: three COUNT(DISTINCT) of a hundredth of the rows
+SELECT channel, count(DISTINCT k3), count(DISTINCT k55), count(DISTINCT s5) FROM facts WHERE quantity = 7 GROUP BY channel
+
+-- q32: two COUNT(DISTINCT) for each of 5 * 10^5 keys
+SELECT count(*), sum(a), max(b) FROM (
+  SELECT k55, count(DISTINCT k3) AS a, count(DISTINCT city) AS b FROM facts GROUP BY k55) t

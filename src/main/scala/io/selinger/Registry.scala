@@ -13,6 +13,7 @@ import io.selinger.rule.{
   ReuseFinerGroups,
   ShareEstimates,
   ShareSimilarAggregates,
+  SplitDistinctAggregates,
   UnwrapFunctionsInFilters
 }
 import io.selinger.stats.footers.ReadFooterStatistics
@@ -73,6 +74,8 @@ object Registry {
       ReuseFinerGroups,
       // Filtered, they would have nothing in common any more.
       ReduceGroupedInput,
+      // Fewer rows are better copied.
+      SplitDistinctAggregates,
       SelectJoinOperator,
       // Before rules that look for equal shuffles.
       SizeShuffles,

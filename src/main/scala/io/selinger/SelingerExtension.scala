@@ -37,6 +37,7 @@ import org.slf4j.LoggerFactory
  *              ShareSimilarAggregates
  *              ReuseFinerGroups
  *              ReduceGroupedInput
+ *              SplitDistinctAggregates
  *     ▼
  *   strategy/  SelectJoinOperator   ← estimate/ rows of both sides ← stats/ footers, stages
  *     │        AwaitBuildSide       ← cost/     time and memory of each operator

@@ -368,6 +368,21 @@ object SelingerConf {
     "count"
   )
 
+  val SPLIT_DISTINCT_MIN_GAIN: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("aggregate.splitDistinctMinGain"),
+      0.2,
+      "Share of the time of an aggregation with several DISTINCT that must be saved by reading its files " +
+        "once for each of them, instead of copying the rows. 0: whenever it is possible, even if nothing " +
+        "is known of the rows."
+    )(
+      value => value >= 0.0 && value < 1.0,
+      "must be at least 0 and less than 1"
+    ),
+    "aggregates",
+    "share"
+  )
+
   val DEDUPLICATE_MIN_GAIN: Setting[Double] = Setting(
     ConfEntry.number(
       key("aggregate.deduplicateMinGain"),
@@ -592,6 +607,7 @@ object SelingerConf {
     EAGER_MIN_GAIN,
     EAGER_MIN_ROWS,
     DEDUPLICATE_MIN_GAIN,
+    SPLIT_DISTINCT_MIN_GAIN,
     REDUCE_GROUPED_MIN_GAIN,
     CASCADE_MIN_GAIN,
     CASCADE_MAX_SETS,

@@ -91,6 +91,9 @@ final class JoinCost(cluster: Cluster, weight: Double) {
   /** What it takes to put rows into the groups of an aggregation. */
   def grouped(rows: Double): Double = step(rows, 0.0, buildNs, 0.0) / cluster.slots
 
+  /** What it takes an Expand to return rows, and an aggregation to hash and compare all of their columns. */
+  def copied(side: JoinSide): Double = stepOf(side, copyNs, copyByteNs) / cluster.slots
+
   /** What it takes to test values, to compute with them, or to add them up. */
   def evaluated(values: Double): Double = step(values, 0.0, evaluateNs, 0.0) / cluster.slots
 
@@ -180,6 +183,10 @@ object JoinCost {
   // Bytes of a processor's cache that one task can count on. Not fitted but set by hand, to the size
   // of an L2 cache; `make bench-operators` measures groups far below it and far above.
   private val cacheBytes = 2.0 * (1 << 20)
+  // Copying a row for one of several DISTINCT, beyond putting it into a group. Not fitted; measured by
+  // `make bench-aggregates`, q11 and q29 to q32.
+  private val copyNs = 60.0
+  private val copyByteNs = 0.5
   // Starting a broadcast, and a stage.
   private val broadcastSeconds = 0.02
   private val stageSeconds = 0.05

@@ -54,6 +54,10 @@ private[explain] object Verdict {
       ("aggregation hashed instead of sorted", "aggregations hashed instead of sorted"),
     "deduplicateSemiJoins" ->
       ("IN or EXISTS without duplicates", "INs or EXISTSs without duplicates"),
+    "splitDistinctAggregates" -> (
+      "aggregation with each DISTINCT from its own column",
+      "aggregations with each DISTINCT from its own column"
+    ),
     "removeImpliedLookups" ->
       ("superfluous lookup of an IN left out", "superfluous lookups of INs left out"),
     "unwrapFunctionsInFilters" ->

@@ -1,0 +1,1 @@
+SELECT k, count(DISTINCT s), count(DISTINCT big) FROM facts GROUP BY k

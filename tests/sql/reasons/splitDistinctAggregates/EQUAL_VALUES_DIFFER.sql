@@ -1,0 +1,1 @@
+SELECT k, count(DISTINCT s COLLATE UTF8_LCASE), count(DISTINCT big) FROM facts GROUP BY k

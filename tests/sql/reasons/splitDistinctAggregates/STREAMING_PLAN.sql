@@ -1,0 +1,2 @@
+-- stream facts
+SELECT k, count(DISTINCT s), count(DISTINCT big) FROM facts GROUP BY k

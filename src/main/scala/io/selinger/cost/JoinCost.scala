@@ -183,8 +183,8 @@ object JoinCost {
   // Bytes of a processor's cache that one task can count on. Not fitted but set by hand, to the size
   // of an L2 cache; `make bench-operators` measures groups far below it and far above.
   private val cacheBytes = 2.0 * (1 << 20)
-  // Copying a row for one of several DISTINCT, beyond putting it into a group. Not fitted; measured by
-  // `make bench-aggregates`, q11 and q29 to q32.
+  // Copying a row for one of several DISTINCT, beyond putting it into a group. Not fitted but set by hand, so
+  // that costs compare as the times of `make bench-aggregates` do, q11 and q29 to q32 (ADR 30).
   private val copyNs = 60.0
   private val copyByteNs = 0.5
   // Starting a broadcast, and a stage.

@@ -56,8 +56,8 @@ private[rule] final case class DistinctCopies(
   }
 
   /**
-   * Whether what several parts evaluate can raise no error, or each of them would raise it. User code and
-   * functions that may take long are not known to be safe either.
+   * Whether what several parts evaluate is known to raise no error, since each of them would raise it. User
+   * code is not known to be safe, so none is run several times.
    */
   def isSafe: Boolean = {
     val below = input.collect {

@@ -131,6 +131,27 @@ class SplitDistinctAggregatesSuite extends AnyFunSuite with SharedSession {
     )
   }
 
+  test("fires on ORC files and on partition columns") {
+    val folder = Files.createTempDirectory("selinger-distinct").toString
+    SharedSession.stock
+      .range(0, 300, 1, 2)
+      .selectExpr(
+        "if(id % 7 = 0, null, id % 5) AS a",
+        "id % 11 AS b",
+        "if(id % 9 = 0, null, id % 3) AS p"
+      )
+      .write
+      .mode("overwrite")
+      .partitionBy("p")
+      .orc(folder)
+    assertFires(
+      s"SELECT p, count(DISTINCT a), count(DISTINCT b), count(*) FROM orc.`$folder` GROUP BY p"
+    )
+    assertFires(
+      s"SELECT b, count(DISTINCT p), count(DISTINCT a) FROM orc.`$folder` WHERE p < 2 GROUP BY b"
+    )
+  }
+
   test("reads only the columns of each part, also where one is computed and used twice") {
     def read(text: String): Set[Set[String]] =
       withConf(always, "spark.sql.adaptive.enabled" -> "false") {

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from benchmarks.reporting.figures import Row, percentile, q_error
-from benchmarks.reporting.table import render
+from benchmarks.reporting.table import factor, render
 
 JOINS = ("0", "1", "2", "3", "4+")
 OFF = 10.0
@@ -68,9 +68,3 @@ def estimates_table(summary: Row) -> str:
                 off = f"{100 * found['share_off_10x']:.0f} %"
                 lines.append([name, estimator, f"{found['count']:,}", *errors, off])
     return render(header, lines, left=(0, 1))
-
-
-def factor(value: float | None, digits: int) -> str:
-    if value is None:
-        return "none"
-    return f"{value:.{digits}f}" if value < 1000 else f"{value:.1e}"

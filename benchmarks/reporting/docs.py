@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.paths import PUBLISHED, ROOT
 from benchmarks.reporting.published import load
-from benchmarks.reporting.table import headlines, number, row_cells, row_header, seconds
+from benchmarks.reporting.table import factor, headlines, number, row_cells, row_header, seconds
 
 Figures = dict[str, Any]
 
@@ -175,7 +175,7 @@ def _some(rows: Sequence[Figures]) -> str:
 
 def of_estimates(figures: Figures) -> str:
     """Write how far the estimators of a suite are off, and those of the skewed data."""
-    parts = []
+    parts = ["The q-error is the larger of estimated and true rows, divided by the smaller."]
     suites = {"": figures["summary"], "On the skewed data": figures["summary"].get("skewed")}
     for label, summary in suites.items():
         if summary is None:
@@ -187,8 +187,8 @@ def of_estimates(figures: Figures) -> str:
             lines.append(
                 [
                     f"`{estimator}`",
-                    number(by_joins["all"]["median"]),
-                    number(by_joins["all"]["p95"], 1),
+                    factor(by_joins["all"]["median"], 2),
+                    factor(by_joins["all"]["p95"], 1),
                     "-" if deep is None else f"{100 * deep:.0f} %",
                 ]
             )
@@ -196,7 +196,7 @@ def of_estimates(figures: Figures) -> str:
         parts.append(
             f"{label + ': ' if label else ''}{summary['sub_plans']:,} sub-plans counted, "
             f"{summary['not_counted']} not. {summary['above_high']} have more rows than Selinger's "
-            f"upper confidence bound, {summary['above_bound']} more than its hard bound."
+            f"upper confidence bound, {summary['above_bound']} more than its proven bound."
         )
         parts.append(table(header, lines))
     return "\n\n".join(parts)

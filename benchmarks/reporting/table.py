@@ -22,6 +22,13 @@ def number(value: float | None, digits: int = 2) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
+def factor(value: float | None, digits: int) -> str:
+    """Write a factor: with so many digits, or, from 1,000 on, as a power of ten."""
+    if value is None:
+        return "none"
+    return f"{value:.{digits}f}" if value < 1000 else f"{value:.1e}"
+
+
 def seconds(row: Row, side: str) -> str:
     """Write the median of a side's times, or a dash where there is none."""
     times = row.get(f"{side}_s")

@@ -1,2 +1,2 @@
--- The ids of a table are unique, but Spark knows no keys of tables, so the join stays.
+-- The ids of a table are unique, and no other column of it is used. Spark knows no keys of tables.
 SELECT a.amount FROM sales a LEFT JOIN items b ON a.item = b.id

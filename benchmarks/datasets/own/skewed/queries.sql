@@ -86,3 +86,8 @@ SELECT o_channel, count(*)
 FROM orders JOIN event ON e_customer = o_customer
   AND e_time BETWEEN o_date AND date_add(o_ship_date, 1)
 GROUP BY o_channel
+
+-- q15: a view whose other tables nobody asks for
+SELECT e_kind, year(e_time), count(*), count(DISTINCT e_customer)
+FROM event JOIN customer ON c_id = e_customer LEFT JOIN product ON p_id = e_product
+GROUP BY e_kind, year(e_time)

@@ -83,6 +83,7 @@ class LayeringSuite extends AnyFunSuite {
       Seq("parquet", "orc"),
       Seq("relations"),
       Seq("footers", "samples", "imported"),
+      Seq("keys"),
       Seq("sketches")
     ),
     "estimate" -> Seq(Seq(""), Seq("predicates"), Seq("joins"), Seq("plans")),
@@ -199,6 +200,10 @@ class LayeringSuite extends AnyFunSuite {
       "SketchStore$.current",
       "UnknownSettings$.warned",
       "UsedColumns$.seen",
+      "WholeColumns$.fileReads",
+      "WholeColumns$.known",
+      "WholeColumns$.reads",
+      "WholeColumns$.unknown",
       "WarmUp$.begun"
     )
 

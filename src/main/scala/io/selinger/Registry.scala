@@ -6,6 +6,7 @@ import io.selinger.ordering.ReorderJoins
 import io.selinger.rule.{
   ComputeAggregateAsWindow,
   DeduplicateSemiJoins,
+  EliminateJoins,
   MergeSubplansByCost,
   PushAggregateBelowJoin,
   ReduceGroupedInput,
@@ -60,6 +61,8 @@ object Registry {
       UseImportedStatistics,
       // Before all that estimates how many rows a filter keeps.
       UnwrapFunctionsInFilters,
+      // Before all that compares subplans, or joins what is left.
+      EliminateJoins,
       // Before orders of joins are chosen, which may differ where subplans differ only in filters.
       MergeSubplansByCost,
       // Before an order of joins is chosen with the second reading, which it leaves out.

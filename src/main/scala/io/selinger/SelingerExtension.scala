@@ -25,6 +25,7 @@ import org.slf4j.LoggerFactory
  *     │  Spark: parse, analyse, push predicates down
  *     ▼
  *   rule/      UnwrapFunctionsInFilters  ← estimate/ bounds of values
+ *              EliminateJoins       ← stats/ keys
  *              MergeSubplansByCost  ← estimate/, cost/ as below
  *              ComputeAggregateAsWindow  ← the same
  *              RemoveImpliedLookups

@@ -3,6 +3,7 @@ package io.selinger.explain
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{BuildInfo, Origin}
+import io.selinger.rule.EliminateJoins
 import io.selinger.testing.{Plans, SharedSession, Tables}
 import java.io.ByteArrayOutputStream
 import java.nio.file.{Files, Path, Paths}
@@ -27,6 +28,10 @@ import scala.jdk.CollectionConverters._
 
 /** The section that users see. */
 class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
+
+  // Many of these joins are there to be decided about only.
+  override protected def ofSuite: Seq[(String, String)] =
+    Seq(SelingerConf.switchOf(EliminateJoins).key -> "false")
 
   implicit override val patienceConfig: PatienceConfig = PatienceConfig(Span(20, Seconds))
 

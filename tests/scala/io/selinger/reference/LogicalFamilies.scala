@@ -6,6 +6,7 @@ import io.selinger.reference.PlanShape._
 import io.selinger.rule.{
   ComputeAggregateAsWindow,
   DeduplicateSemiJoins,
+  EliminateJoins,
   MergeSubplansByCost,
   ReduceGroupedInput,
   RemoveImpliedLookups,
@@ -224,14 +225,14 @@ private object LogicalFamilies {
     Seq("EliminateOuterJoin"),
     Seq("DistinctKeyVisitor"),
     "An outer join whose filled side is not used is left out below DISTINCT, and below a projection where a GROUP BY makes the key unique.",
-    Nothing,
-    "Not added yet: keys that files prove or users declare leave out no join; neither do foreign keys; self-joins on a key stay.",
+    "Leaves out outer joins with a table by columns whose values are proven to be unique, and inner joins where each row is proven to find one partner.",
+    "Not added yet: keys that users declare, and keys of large tables; self-joins on a key stay where both places use columns.",
     Seq(
       FamilyQuery("outer_join_unused")(joined()),
       FamilyQuery("outer_join_below_aggregate")(joined()),
-      FamilyQuery("outer_join_unique_table")(joined(LeftOuter)),
-      FamilyQuery("foreign_key_join")(joined(Inner)),
-      FamilyQuery("self_join_on_key")(joined(Inner))
+      FamilyQuery("outer_join_unique_table", EliminateJoins)(joined(LeftOuter)),
+      FamilyQuery("foreign_key_join", EliminateJoins)(joined(Inner)),
+      FamilyQuery("self_join_on_key", EliminateJoins)(joined(Inner))
     )
   )
 

@@ -197,6 +197,17 @@ object SelingerConf {
     "bytes"
   )
 
+  val KEYS_MAX_ROWS: Setting[Long] = Setting(
+    ConfEntry.amount(
+      key("keys.maxRows"),
+      262144L,
+      "Rows that a table may have for its key to be proven while a query is planned: the columns of the " +
+        "key are read in full. 0: nothing is read, and no key of a file is proven."
+    ),
+    "statistics",
+    "count"
+  )
+
   val STATS_LOCATION: Setting[String] = Setting(
     ConfEntry.text(
       key("stats.location"),
@@ -593,6 +604,7 @@ object SelingerConf {
     SAMPLING_BUDGET_MS,
     SAMPLING_MAX_ROWS,
     SAMPLING_CACHE_MAX_BYTES,
+    KEYS_MAX_ROWS,
     STATS_LOCATION,
     COLLECTED_CACHE_MAX_BYTES,
     EXPORT_BUDGET_MS,

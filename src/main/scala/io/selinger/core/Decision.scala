@@ -1,6 +1,7 @@
 package io.selinger.core
 
 import java.util.concurrent.atomic.AtomicReference
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
 
 /** What became of a rule at one node. */
@@ -109,6 +110,14 @@ object Decision {
     val before = node.getTagValue(tag).getOrElse(Nil)
     node.setTagValue(tag, before.filterNot(isReplacedBy(decision)) :+ decision)
   }
+
+  private val leafTag = TreeNodeTag[Seq[Decision]]("selinger.decisionsOfLeaf")
+
+  /** Records a decision at a leaf that no other query has, as its root. */
+  def recordAtLeaf(leaf: LogicalPlan, decision: Decision): Unit =
+    leaf.setTagValue(leafTag, recordedAtLeaf(leaf) :+ decision)
+
+  def recordedAtLeaf(leaf: LogicalPlan): Seq[Decision] = leaf.getTagValue(leafTag).getOrElse(Nil)
 
   // Copies of a node have the same list.
   private val lateTag = TreeNodeTag[AtomicReference[Seq[Decision]]]("selinger.lateDecisions")

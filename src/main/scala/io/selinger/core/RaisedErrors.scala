@@ -224,6 +224,32 @@ object RaisedErrors {
     case other => isSafe(other)
   }
 
+  /** Whether computing one column of a plan can raise an error, wherever below it is computed. */
+  def columnMayRaise(column: Attribute, plan: LogicalPlan): Boolean = {
+    def anyOf(columns: Iterable[Attribute], child: LogicalPlan) =
+      columns.exists(columnMayRaise(_, child))
+    plan match {
+      case Project(list, child) =>
+        !list.filter(_.exprId == column.exprId).forall(result =>
+          isSafe(result) && !anyOf(result.references, child)
+        )
+      case aggregate: Aggregate =>
+        operatorMayRaise(aggregate) ||
+        aggregate.aggregateExpressions.filter(_.exprId == column.exprId).exists(result =>
+          anyOf(result.references, aggregate.child)
+        )
+      case union: Union =>
+        val place = union.output.indexWhere(_.exprId == column.exprId)
+        union.children.exists(child => columnMayRaise(child.output(place), child))
+      case leaf: LeafNode => mayRaise(leaf)
+      case _ if plan.children.exists(_.outputSet.contains(column)) =>
+        plan.children.filter(_.outputSet.contains(column)).exists(columnMayRaise(column, _))
+      // Computed here.
+      case _ =>
+        operatorMayRaise(plan) || plan.children.exists(child => anyOf(plan.references, child))
+    }
+  }
+
   /**
    * Whether a column of `plan` is computed by what can raise an error, just before something uses
    * it. A join that streams such rows computes the column only for those that find a partner, one

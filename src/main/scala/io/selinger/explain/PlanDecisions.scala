@@ -86,7 +86,8 @@ object PlanDecisions {
 
   /** Of the operator itself, and of the logical one that it runs: its own come first. */
   private[explain] def ofNode(plan: SparkPlan): Seq[Decision] =
-    Decision.recordedAt(plan) ++ plan.logicalLink.toSeq
-      .filterNot(_.isInstanceOf[LeafNode])
-      .flatMap(Decision.recordedAt(_))
+    Decision.recordedAt(plan) ++ plan.logicalLink.toSeq.flatMap {
+      case leaf: LeafNode => Decision.recordedAtLeaf(leaf)
+      case node => Decision.recordedAt(node)
+    }
 }

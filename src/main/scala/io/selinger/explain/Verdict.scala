@@ -58,6 +58,7 @@ private[explain] object Verdict {
       "aggregation with each DISTINCT from its own column",
       "aggregations with each DISTINCT from its own column"
     ),
+    "eliminateJoins" -> ("join left out", "joins left out"),
     "removeImpliedLookups" ->
       ("superfluous lookup of an IN left out", "superfluous lookups of INs left out"),
     "unwrapFunctionsInFilters" ->

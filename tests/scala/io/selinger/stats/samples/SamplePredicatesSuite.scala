@@ -410,7 +410,7 @@ class SamplePredicatesSuite extends AnyFunSuite with SharedSession {
     withTable { table =>
       table.createOrReplaceTempView("sampled")
       val df = spark.sql(
-        "SELECT count(*) FROM sampled a JOIN sampled b ON a.id = b.id WHERE b.text LIKE '%special%'"
+        "SELECT count(*), max(a.text) FROM sampled a JOIN sampled b ON a.id = b.id WHERE b.text LIKE '%special%'"
       )
       assert(df.head().getLong(0) == rows / 50)
       val made = Plans.decisions(df, rule.id)

@@ -53,8 +53,11 @@ object EquiJoin {
     )
   }
 
-  /** Spark's knowledge of them ends at query stages, which have the rows of the plans that they run. */
-  private def uniqueKeys(plan: LogicalPlan): Set[ExpressionSet] = {
+  /**
+   * Sets of columns of which Spark knows that no two rows have the same values. Its knowledge ends at query
+   * stages, which have the rows of the plans that they run.
+   */
+  def uniqueKeys(plan: LogicalPlan): Set[ExpressionSet] = {
     val written = if (QueryStages.begun(plan)) {
       plan.transform { case stage: LogicalQueryStage => stage.logicalPlan }
     } else plan

@@ -170,6 +170,26 @@ object FooterStore {
       }
   }
 
+  /**
+   * Rows of each row group of all files, in their order. `None` where a footer is not known or not all
+   * files are wanted.
+   */
+  def rowGroups(
+      reader: FooterReader,
+      listing: FileListing,
+      hadoop: => Configuration,
+      limits: FooterLimits
+  ): Option[Seq[(FileStatus, Seq[Long])]] =
+    if (listing.chosen.size < listing.files) None
+    else {
+      val caches = cachesOf(limits)
+      val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(limits.budgetMs)
+      val known = footersOf(reader, listing.chosen, hadoop, limits, deadline, caches)
+      Option.when(known.size == listing.files)(known.map { case (file, footer) =>
+        file -> footer.groups
+      })
+    }
+
   private def relationOf(
       reader: FooterReader,
       listing: FileListing,
@@ -178,12 +198,7 @@ object FooterStore {
       deadline: Long,
       caches: Caches
   ): Option[MergedFooters] = {
-    val fresh = readFooters(reader, listing.chosen, hadoop, limits, deadline, caches)
-    // Not from the cache alone: it may be too small for what has just been read.
-    val read = listing.chosen.flatMap { file =>
-      val key = FileVersion.of(file)
-      fresh.get(key).orElse(Option(caches.footers.getIfPresent(key))).map(file -> _)
-    }
+    val read = footersOf(reader, listing.chosen, hadoop, limits, deadline, caches)
     val files = read.map { case (file, footer) => FooterMerge.File(file.getLen, Some(footer)) }
     val known = FooterMerge.merge(files, listing.files, listing.bytes).map { merged =>
       val groups = read.map { case (file, footer) => file -> footer.groups }
@@ -191,6 +206,23 @@ object FooterStore {
     }
     keep(listing, known, read.size, caches)
     known
+  }
+
+  /** Those footers that are known, or can be read in time. */
+  private def footersOf(
+      reader: FooterReader,
+      files: IndexedSeq[FileStatus],
+      hadoop: => Configuration,
+      limits: FooterLimits,
+      deadline: Long,
+      caches: Caches
+  ): IndexedSeq[(FileStatus, FileFooter)] = {
+    val fresh = readFooters(reader, files, hadoop, limits, deadline, caches)
+    // Not from the cache alone: it may be too small for what has just been read.
+    files.flatMap { file =>
+      val key = FileVersion.of(file)
+      fresh.get(key).orElse(Option(caches.footers.getIfPresent(key))).map(file -> _)
+    }
   }
 
   /**

@@ -23,6 +23,7 @@ import io.selinger.stats.{
 }
 import io.selinger.stats.files.FooterReader
 import io.selinger.stats.relations.{FileRelation, KeyColumns}
+import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -80,6 +81,25 @@ object ReadFooterStatistics
           .statistics
           .filter(_.bound.isDefined)
           .map(known => known.copy(columns = known.columns ++ listing.partitions))
+      }
+    }
+
+  /**
+   * The files that `relation` reads, with the rows of each of their row groups. `None` where the rule is
+   * off, or the footer of a file is not known, or it is not certain that columns are those of the files.
+   */
+  def rowGroups(relation: FileRelation): Option[Seq[(FileStatus, Seq[Long])]] =
+    Guard.value[Option[Seq[(FileStatus, Seq[Long])]]](
+      this,
+      SelingerConf.switches,
+      relation.plan,
+      None
+    ) {
+      val bounds = limits
+      if (SQLConf.get.caseSensitiveAnalysis || !relation.readsByName) None
+      else {
+        val listing = relation.listing(Nil, bounds.maxFiles)
+        FooterStore.rowGroups(relation.reader, listing, relation.hadoop, bounds)
       }
     }
 

@@ -9,7 +9,6 @@ import io.selinger.core.{
   NodeText,
   Origin,
   Outcome,
-  PassKey,
   PlanningPass,
   Reason,
   RuleDescription,
@@ -258,7 +257,7 @@ object SamplePredicates
       case None => compute(source, question, key, limits, start)
     }
     val ms = (System.nanoTime() - start) / 1e6
-    Spent.add(ms)
+    SamplingTime.add(ms)
     if (!complete) PlanningPass.current.cutShort()
     val relation = result.map(relationOf(question, _))
     record(question, relation, complete, ms)
@@ -380,25 +379,13 @@ object SamplePredicates
     )
   }
 
-  /** All relations of a plan share one budget, within that of the whole plan. */
-  private def limitsNow = {
-    val pass = PlanningPass.current
-    val ours = SelingerConf.SAMPLING_BUDGET_MS.value - Spent.ms
-    val plans = SelingerConf.PLANNING_BUDGET_MS.value - pass.usedMs
+  private def limitsNow =
     SampleLimits(
-      math.max(0.0, math.min(ours, plans)).toLong,
+      SamplingTime.leftMs,
       SelingerConf.SAMPLING_MAX_ROWS.value.min(1000000L).toInt,
       SelingerConf.FOOTER_THREADS.value.min(mostThreads).toInt,
       SelingerConf.SAMPLING_CACHE_MAX_BYTES.value
     )
-  }
-
-  /** Time that the samples of this plan have taken. */
-  private object Spent {
-    private val key = new PassKey[java.lang.Double]("ms spent on samples")
-    def ms: Double = PlanningPass.current.get(key).fold(0.0)(_.doubleValue)
-    def add(more: Double): Unit = PlanningPass.current.put(key, Double.box(ms + more))
-  }
 
   private def record(
       question: Question,

@@ -1,0 +1,220 @@
+package io.selinger.rule
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{
+  Decision,
+  GuardedRule,
+  Hook,
+  NodeText,
+  Outcome,
+  Precondition,
+  Reason,
+  RuleDescription,
+  RuleKind
+}
+import io.selinger.estimate.plans.RelationNames
+import org.apache.spark.sql.catalyst.expressions.AttributeSet
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.classic.SparkSession
+import scala.collection.mutable.ArrayBuffer
+
+/**
+ * Leaves out joins whose result the query does not need: a join by a key of a table of which it uses no
+ * column neither repeats rows nor, as an outer join, removes any. Views that join all dimensions of a fact
+ * table, of which a query uses a few, are the usual case.
+ *
+ * Looks at outer joins of which the query uses only the side whose rows all stay, and at inner and semi
+ * joins with all rows of a Parquet or ORC table of which it uses no column but the key. Fires when (each
+ * line is a Precondition below, in this order):
+ *   1. the plan is not a stream                              else STREAMING_PLAN
+ *   2. the join has no hint                                  else HINT_OBEYED
+ *   3. nothing that is left out can raise an error           else ERRORS_DEPEND_ON_PLAN
+ *   4. each row is proven to find one partner at most        else KEY_NOT_PROVEN
+ *   5. of an inner or semi join: each row whose key is not
+ *      null is proven to find a partner                      else PARTNER_NOT_PROVEN
+ *
+ * {{{
+ *   SELECT s.id FROM sales s LEFT JOIN items i ON s.item = i.id
+ *   Before:  Project [id]                              After:  Project [id]
+ *            +- Join LeftOuter (item = id)                     +- sales
+ *               :- sales
+ *               +- items
+ * }}}
+ *
+ * Correct because: of a row with one partner at most, an outer join makes one row, whatever the rest of
+ * its condition says, and an inner join does so of a row with just one. Keys are proven (ProvenKeys) by
+ * GROUP BY and DISTINCT, and through filters and joins; or by reading the columns of a table in full, in
+ * just those files that the scan reads. Rows whose key is null match nothing, however many they are: an
+ * inner join becomes a filter that drops them. That each row finds a partner is proven where the table's
+ * key has all whole numbers of a range, and the footers of the other side do not leave it. Of
+ * floating-point and collated values, and of instants, equal ones may look different, or settings decide
+ * what they are: these are proven by GROUP BY only. Columns of either side that only the join needed are
+ * not computed any more; they must not raise errors.
+ * Not done: inner joins with other conditions, or with tables that are filtered; full outer joins; joins
+ * below TABLESAMPLE; tables of Spark's second data source interface, which is not planned yet.
+ * Cost: planning O(n × depth) for n operators; for each such join a column of the table is read, once for
+ * each version of its files (at most a quarter of a million values by default), within the time for
+ * samples. May lose where two parts of a query have the same join, and only one of them uses its columns.
+ * Runs in injectPreCBORule, when unused columns have been pruned, and before orders of joins are chosen.
+ * It repeats itself until it finds no such join, so a second run finds none.
+ * Conf: spark.selinger.eliminateJoins.enabled, spark.selinger.keys.maxRows.
+ */
+final class EliminateJoins(@annotation.unused session: SparkSession)
+    extends GuardedRule(EliminateJoins, SelingerConf.switches) {
+  import EliminateJoins._
+
+  override protected def rewrite(plan: LogicalPlan): LogicalPlan = plan match {
+    // Spark takes their conditions apart once more, to find the rows that are written.
+    case _: RowLevelWrite => plan
+    case _ if !plan.exists(_.isInstanceOf[Join]) => plan
+    case _ =>
+      val (result, made) = repeated(plan)
+      told(result, made)
+  }
+
+  /** Leaves out joins until there are none; each time, columns that only these needed are pruned. */
+  private def repeated(plan: LogicalPlan): (LogicalPlan, Seq[Decision]) = {
+    val made = ArrayBuffer.empty[Decision]
+    val left = new Elimination(plan.isStreaming, made += _).within(plan)
+    val changes = made.filter(_.outcome == Outcome.Changed).toSeq
+    if (changes.isEmpty) (plan, made.toSeq)
+    else {
+      val (result, others) = repeated(TidyPlan(left))
+      (result, changes ++ others)
+    }
+  }
+
+  /** The plan with decisions on its root; of Subquery, which is taken off, on the root below. */
+  private def told(plan: LogicalPlan, made: Seq[Decision]): LogicalPlan = plan match {
+    case Subquery(child, _) => plan.withNewChildren(Seq(told(child, made)))
+    case leaf: LeafNode if made.nonEmpty =>
+      // Other queries have the same object.
+      val own = leaf.makeCopy(leaf.productIterator.map(_.asInstanceOf[AnyRef]).toArray)
+      made.foreach(Decision.recordAtLeaf(own, _))
+      own
+    case root =>
+      made.foreach(Decision.record(root, _))
+      root
+  }
+
+  /** @param tell takes each decision */
+  private final class Elimination(isStreaming: Boolean, tell: Decision => Any) {
+
+    /** The plan without unneeded joins; it has the needed columns, and perhaps fewer others. */
+    def below(plan: LogicalPlan, needed: AttributeSet): LogicalPlan = plan match {
+      case join: Join =>
+        without(join, needed) match {
+          case Some(rows) => below(rows, needed)
+          case None => join.mapChildren(below(_, needed ++ join.references))
+        }
+      // What only a join above needed that is left out.
+      case Project(list, child) =>
+        val used = list.filter(needed.contains)
+        val rows = below(child, AttributeSet(used.flatMap(_.references)))
+        if (used.size == list.size) plan.withNewChildren(Seq(rows)) else Project(used, rows)
+      case _: Aggregate | _: Expand => plan.mapChildren(below(_, plan.references))
+      case _: Filter | _: Sort | _: GlobalLimit | _: LocalLimit | _: Offset |
+          _: RepartitionOperation | _: Window | _: WindowGroupLimit =>
+        plan.mapChildren(below(_, needed ++ plan.references))
+      // Which rows it takes depends on how these are spread.
+      case _: Sample => plan
+      case _ => plan.mapChildren(within)
+    }
+
+    /** The plan with all its columns in their order. */
+    def within(plan: LogicalPlan): LogicalPlan = {
+      val rows = below(plan, plan.outputSet)
+      if (rows.output.map(_.exprId) == plan.output.map(_.exprId)) rows
+      else Project(plan.output, rows)
+    }
+
+    private def without(join: Join, needed: AttributeSet): Option[LogicalPlan] =
+      if (isLate) None
+      else {
+        val ways = UnneededJoin.of(join, needed)
+        val declined =
+          ways.map(way => way -> Precondition.firstUnmet(preconditions, Subject(way, isStreaming)))
+        val (way, reason) = declined.find(_._2.isEmpty).orElse(declined.headOption).unzip
+        way.foreach(found => tell(decision(found, reason.flatten)))
+        way.filter(_ => reason.flatten.isEmpty).map(_.replacement)
+      }
+  }
+
+  private def decision(found: UnneededJoin, declined: Option[Reason]): Decision = {
+    val acts = declined.isEmpty
+    Decision(
+      rule = info.id,
+      node = NodeText.of(found.join),
+      key = NodeText.key(found.join),
+      outcome = Outcome.of(declined, SelingerConf.switches.mode),
+      reason = declined.getOrElse(NotNeeded),
+      chosen = Option.when(acts)(s"${RelationNames.of(found.removed)} is not read"),
+      stock = Option.when(acts)("joined"),
+      setting = Option.when(acts)(info.switch),
+      settingTo = Option.when(acts)("false"),
+      title = Some(RelationNames.titleOf(found.join))
+    )
+  }
+}
+
+object EliminateJoins
+    extends RuleDescription(
+      "eliminateJoins",
+      RuleKind.Logical,
+      "Leaves out joins with tables of which a query uses no column, where that changes no row."
+    ) {
+
+  val NotNeeded: Reason = Reason(
+    "JOIN_NOT_NEEDED",
+    "The query uses no column of this table but the one that it is joined by, and it is proven that the " +
+      "join neither repeats nor removes rows. So it changes nothing.",
+    "Nothing to do."
+  )
+
+  val KeyNotProven: Reason = Reason(
+    "KEY_NOT_PROVEN",
+    "The query uses no column of this table, so the join could be left out if it repeated no row. But " +
+      "it is not proven that the columns that the table is joined by have no duplicates.",
+    "Nothing to do if there are duplicates. Otherwise set spark.selinger.keys.maxRows above the rows of " +
+      "the table: then the columns are read while the query is planned. That works for Parquet and ORC " +
+      "files that are read by their paths or from a table without partitions, and for keys of whole " +
+      "numbers, decimals, days and texts without a collation."
+  )
+
+  val PartnerNotProven: Reason = Reason(
+    "PARTNER_NOT_PROVEN",
+    "The query uses no column of this table, so the join could be left out if it removed no row. But it " +
+      "is not proven that each row finds a partner. It is proven only for keys of whole numbers, if the " +
+      "table has all numbers from its smallest to its largest key, and if the footers of the other side " +
+      "show that its values lie between these.",
+    "Use LEFT JOIN if rows without a partner shall stay, or leave the table out of the query."
+  )
+
+  override def hooks: Seq[Hook] = Seq(
+    Hook.PreCbo(
+      "Spark has pruned columns by then, so it shows which tables are used, and Selinger has not yet " +
+        "chosen orders of joins."
+    )(new EliminateJoins(_))
+  )
+
+  override def reasons: Seq[Reason] = Seq(
+    Reason.StreamingPlan,
+    Reason.HintObeyed,
+    Reason.MayRaise,
+    KeyNotProven,
+    PartnerNotProven,
+    NotNeeded
+  )
+
+  override def example: String = "SELECT s.amount FROM sales s LEFT JOIN items i ON s.item = i.id"
+
+  private final case class Subject(found: UnneededJoin, isStreaming: Boolean)
+
+  private val preconditions: Seq[Precondition[Subject]] = Seq(
+    Precondition(Reason.StreamingPlan)(!_.isStreaming),
+    Precondition(Reason.HintObeyed)(_.found.join.hint == JoinHint.NONE),
+    Precondition(Reason.MayRaise)(!_.found.mayRaise),
+    Precondition(KeyNotProven)(_.found.findsOneAtMost),
+    Precondition(PartnerNotProven)(_.found.losesNone)
+  )
+}

@@ -1,0 +1,91 @@
+package io.selinger.rule
+
+import io.selinger.estimate.joins.EquiJoin
+import io.selinger.estimate.plans.{FileColumn, FileColumns}
+import io.selinger.stats.NumericAxis
+import io.selinger.stats.relations.FileRelation
+import io.selinger.stats.keys.WholeColumns
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.logical._
+
+/** What is proven of the keys of a plan's rows: by GROUP BY and DISTINCT, and by the files themselves. */
+private[rule] object ProvenKeys {
+
+  /** Whether no two rows of `plan` have the same values of `columns`, rows with a null left aside. */
+  def areUnique(columns: Seq[Attribute], plan: LogicalPlan): Boolean =
+    columns.nonEmpty && columns.forall(plan.outputSet.contains) &&
+      (EquiJoin.areUnique(EquiJoin.uniqueKeys(plan), columns) || areUniqueBelow(columns, plan))
+
+  private def areUniqueBelow(columns: Seq[Attribute], plan: LogicalPlan): Boolean = plan match {
+    case Project(list, child) =>
+      ExpressionSets.all(columns.map(renamed(_, list))).exists(areUnique(_, child))
+    // Each of its groups has the values of some row, and no other group has all those that it is grouped by.
+    case aggregate: Aggregate =>
+      val below = ExpressionSets.all(columns.map(renamed(_, aggregate.aggregateExpressions)))
+      aggregate.hint.isEmpty && below.exists(keys =>
+        keys.forall(ExpressionSets.has(aggregate.groupingExpressions, _)) &&
+          areUnique(keys, aggregate.child)
+      )
+    case _: Filter | _: Sort | _: GlobalLimit | _: LocalLimit | _: Offset | _: Distinct |
+        _: RepartitionOperation | _: Window | _: WindowGroupLimit | _: SubqueryAlias =>
+      areUnique(columns, plan.children.head)
+    case Sample(_, _, withReplacement, _, child, _) => !withReplacement && areUnique(columns, child)
+    case join: Join => join.joinType match {
+        case LeftSemi | LeftAnti | _: ExistenceJoin => areUnique(columns, join.left)
+        case _: InnerLike =>
+          areUniqueOn(columns, join.left, join, join.right) ||
+          areUniqueOn(columns, join.right, join, join.left)
+        case LeftOuter => areUniqueOn(columns, join.left, join, join.right)
+        case RightOuter => areUniqueOn(columns, join.right, join, join.left)
+        case _ => false
+      }
+    case FileRelation(relation) => WholeColumns.facts(relation, columns).exists(_.isUnique)
+    case _ => false
+  }
+
+  /** Whether they are on one side, of which each row finds one partner at most on the other. */
+  private def areUniqueOn(
+      columns: Seq[Attribute],
+      side: LogicalPlan,
+      join: Join,
+      other: LogicalPlan
+  ): Boolean = columns.forall(side.outputSet.contains) && {
+    val keys = comparedBy(join).map(pair => if (other eq join.right) pair._2 else pair._1)
+    areUnique(columns, side) && areUnique(keys.flatMap(FileColumns.renamed), other)
+  }
+
+  /**
+   * What each row of a join has equal values of, on the left and on the right side. Without null-safe
+   * comparisons, which nulls pass.
+   */
+  def comparedBy(join: Join): Seq[(Expression, Expression)] = join match {
+    case ExtractEquiJoinKeys(_, left, right, _, _, _, _, _) => left.zip(right)
+    case _ => Nil
+  }
+
+  /** The column that an expression of the results of a projection is, or is cast from. */
+  def renamed(column: Attribute, results: Seq[NamedExpression]): Option[Attribute] =
+    results.find(_.exprId == column.exprId).flatMap {
+      case Alias(value, _) => FileColumns.renamed(value)
+      case attribute: Attribute => Some(attribute)
+      case _ => None
+    }
+
+  /**
+   * Whether each value of `key` in the rows of `plan`, nulls left aside, is one of a column of files, all
+   * of whose rows are read. Proven where that column has all whole numbers, or days, of a range, and
+   * footers say that `key` does not leave it.
+   */
+  def areAmong(key: Attribute, plan: LogicalPlan, all: FileColumn): Boolean = {
+    val areSameKind = key.dataType == all.column.dataType ||
+      NumericAxis.isWhole(key.dataType) && NumericAxis.isWhole(all.column.dataType)
+    val proven = for {
+      origins <- FileColumns.origins(key, plan)
+      facts <- WholeColumns.facts(all.relation, Seq(all.column))
+      (least, most) <- facts.consecutive
+    } yield origins.forall(FileColumns.liesWithin(_, least, most))
+    areSameKind && proven.contains(true)
+  }
+}

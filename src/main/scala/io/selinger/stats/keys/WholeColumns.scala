@@ -1,0 +1,258 @@
+package io.selinger.stats.keys
+
+import com.google.common.cache.{Cache, CacheBuilder}
+import com.google.common.hash.Hashing
+import io.selinger.conf.SelingerConf
+import io.selinger.core.PlanningPass
+import io.selinger.stats.FileVersion
+import io.selinger.stats.files.{
+  BoundedReads,
+  ChunkRequest,
+  FooterReader,
+  SampleReader,
+  SampledChunk
+}
+import io.selinger.stats.footers.ReadFooterStatistics
+import io.selinger.stats.relations.FileRelation
+import io.selinger.stats.samples.SamplingTime
+import java.nio.charset.StandardCharsets.UTF_8
+import java.time.Duration
+import java.util.concurrent.TimeUnit
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
+import org.apache.spark.sql.types._
+import org.slf4j.LoggerFactory
+import scala.util.control.NonFatal
+
+/**
+ * What all values of some columns of a relation prove.
+ *
+ * @param isUnique whether no two rows have the same values, rows with a null left aside
+ * @param consecutive for one column of whole numbers: the smallest and the largest value, where no number
+ *   between them is missing
+ */
+final case class KeyFacts(isUnique: Boolean, consecutive: Option[(Long, Long)])
+
+/**
+ * Columns of small relations, read in full on the driver. Unlike samples these are proofs, as long as
+ * nobody overwrites a file in place: a change of the plan may rely on them.
+ */
+object WholeColumns {
+
+  private val log = LoggerFactory.getLogger("io.selinger")
+
+  /**
+   * One question.
+   *
+   * @param files the same for the same versions of the same files
+   * @param columns by lower-case name
+   */
+  private final case class Question(files: String, columns: Seq[(String, DataType)])
+
+  private final case class Columns(
+      reader: SampleReader,
+      files: Seq[(FileStatus, Seq[Long])],
+      fields: Seq[StructField],
+      hadoop: Configuration
+  )
+
+  private type Chunks = Map[(Int, String), SampledChunk]
+
+  private val reads = new BoundedReads[Question, KeyFacts]("selinger-keys")
+  private val fileReads = new BoundedReads[(FileVersion, Question), Chunks]("selinger-keys")
+
+  private val known: Cache[Question, KeyFacts] =
+    CacheBuilder.newBuilder().maximumSize(1000).build()
+  // What cannot be read, or not in time, is not tried again at each query, but later.
+  private val unknown: Cache[Question, java.lang.Boolean] =
+    CacheBuilder.newBuilder().maximumSize(1000).expireAfterWrite(Duration.ofMinutes(1)).build()
+
+  // A reader that nobody waits for any longer ends by then; what it finds serves the next query.
+  private val longest = TimeUnit.SECONDS.toNanos(10)
+
+  private val threads = 8
+
+  // Driver memory for the values of one question.
+  private val mostBytes = 64L << 20
+
+  /** Forgets everything; the next query reads columns anew. */
+  def clear(): Unit = {
+    known.invalidateAll()
+    unknown.invalidateAll()
+  }
+
+  /**
+   * What the columns of all rows of a relation prove. `None` where it has more rows than
+   * `spark.selinger.keys.maxRows`, where its columns cannot be read, or not in the time that samples have.
+   */
+  def facts(relation: FileRelation, columns: Seq[Attribute]): Option[KeyFacts] = {
+    val partitions = relation.partitionSchema.fieldNames.map(FooterReader.columnName).toSet
+    val fields = columns.map(column =>
+      StructField(column.name, column.dataType, nullable = true, column.metadata)
+    )
+    val areInFiles = fields.nonEmpty && fields.forall(field =>
+      isProvable(field.dataType) && !partitions.contains(FooterReader.columnName(field.name))
+    )
+    for {
+      reader <- relation.reader.samples
+      most = SelingerConf.KEYS_MAX_ROWS.value.min(Int.MaxValue.toLong)
+      if areInFiles && most > 0
+      files <- ReadFooterStatistics.rowGroups(relation)
+      if files.iterator.flatMap(_._2).sum <= most
+      found <- ask(Columns(reader, files, fields, relation.hadoop))
+    } yield found
+  }
+
+  /**
+   * Whether equal values of a type are equal objects, and the other way. Instants depend on settings of
+   * the session as well.
+   */
+  private def isProvable(kind: DataType): Boolean = kind match {
+    case ByteType | ShortType | IntegerType | LongType | DateType | TimestampNTZType |
+        _: DecimalType =>
+      true
+    case text: StringType => UnsafeRowUtils.isBinaryStable(text)
+    case _ => false
+  }
+
+  private def ask(columns: Columns): Option[KeyFacts] = {
+    val question = Question(
+      idOf(columns.files.map(_._1)),
+      columns.fields.map(field => FooterReader.columnName(field.name) -> field.dataType)
+    )
+    Option(known.getIfPresent(question)).orElse {
+      val budgetMs = SamplingTime.leftMs
+      if (unknown.getIfPresent(question) != null) None
+      else if (budgetMs <= 0) {
+        PlanningPass.current.cutShort()
+        None
+      } else {
+        val start = System.nanoTime()
+        val deadline = start + TimeUnit.MILLISECONDS.toNanos(budgetMs)
+        val found = reads.all(Seq(question), 1, deadline)(read(_, columns, start + longest))
+        SamplingTime.add((System.nanoTime() - start) / 1e6)
+        if (found.isEmpty && System.nanoTime() >= deadline) PlanningPass.current.cutShort()
+        found.get(question)
+      }
+    }
+  }
+
+  private def idOf(files: Seq[FileStatus]): String = {
+    val hasher = Hashing.murmur3_128().newHasher()
+    files.map(FileVersion.of).foreach { file =>
+      hasher.putString(file.path, UTF_8).putLong(file.length).putLong(file.modified)
+    }
+    hasher.hash().toString
+  }
+
+  private def read(question: Question, columns: Columns, deadline: Long): Option[KeyFacts] = {
+    val byVersion = columns.files.map { case (file, groups) =>
+      FileVersion.of(file) -> (file, groups)
+    }.toMap
+    val found = fileReads.all(byVersion.keys.map(_ -> question).toSeq, threads, deadline) {
+      case (version, _) =>
+        val (file, groups) = byVersion(version)
+        Some(readFile(file, groups, columns, deadline))
+    }
+    val names = question.columns.map(_._1)
+    // Row group by row group, each column.
+    val chunks = for {
+      (file, groups) <- columns.files
+      (rows, index) <- groups.zipWithIndex
+      if rows > 0
+    } yield names.map(name =>
+      found
+        .get(FileVersion.of(file) -> question)
+        .flatMap(_.get(index -> name))
+        .filter(_.values.size == rows)
+    )
+    val areThere = chunks.forall(_.forall(_.isDefined)) &&
+      chunks.iterator.flatten.flatten.map(_.bytes).sum <= mostBytes
+    val facts = Option.when(areThere) {
+      val values = chunks.map(_.flatten.map(_.values))
+      if (columns.fields.indices.exists(i => isAncient(columns.fields(i), values.map(_(i)))))
+        KeyFacts(isUnique = false, None)
+      else factsOf(values)
+    }
+    facts match {
+      case Some(proven) => known.put(question, proven)
+      case None => unknown.put(question, java.lang.Boolean.TRUE)
+    }
+    facts
+  }
+
+  // Settings of the session say which days those of old calendars are; several may become one.
+  private def isAncient(field: StructField, chunks: Seq[IndexedSeq[Any]]): Boolean =
+    field.dataType == DateType && chunks.iterator.flatten.exists {
+      case day: Int => day < gregorian
+      case _ => false
+    }
+
+  // 15 October 1582, in days.
+  private val gregorian = -141427
+
+  private def readFile(
+      file: FileStatus,
+      groups: Seq[Long],
+      columns: Columns,
+      deadline: Long
+  ): Chunks = {
+    val found = Map.newBuilder[(Int, String), SampledChunk]
+    val requests = for {
+      (rows, index) <- groups.zipWithIndex
+      field <- columns.fields
+      if rows > 0
+    } yield ChunkRequest(index, rows.toInt, rows, field)
+    try
+      columns.reader.read(file, columns.hadoop, requests, deadline) { (request, chunk) =>
+        chunk.foreach { values =>
+          found += (request.index, FooterReader.columnName(request.column.name)) -> values
+        }
+      }
+    catch {
+      case error @ (NonFatal(_) | _: LinkageError) =>
+        log.debug(s"The keys of ${file.getPath} are not known: $error")
+    }
+    found.result()
+  }
+
+  /** @param chunks for each row group the values of each column */
+  private[keys] def factsOf(chunks: Seq[Seq[IndexedSeq[Any]]]): KeyFacts =
+    chunks.headOption.map(_.size) match {
+      case Some(1) =>
+        def values = chunks.iterator.flatMap(_.head.iterator).filter(_ != null)
+        if (values.forall(wholeNumber.isDefinedAt)) {
+          val sorted = values.map(wholeNumber).toArray
+          java.util.Arrays.sort(sorted)
+          factsOf(sorted)
+        } else KeyFacts(areDistinct(values), None)
+      case Some(_) =>
+        val rows = chunks.iterator.flatMap(columns =>
+          columns.head.indices.iterator.map(i => columns.map(_(i)))
+        )
+        KeyFacts(areDistinct(rows.filterNot(_.contains(null))), None)
+      case None => KeyFacts(isUnique = true, None)
+    }
+
+  private def factsOf(sorted: Array[Long]): KeyFacts = {
+    val steps = (1 until sorted.length).iterator.map(i => sorted(i) - sorted(i - 1))
+    val (repeats, isComplete) = steps.foldLeft((false, true)) { case ((equal, complete), step) =>
+      (equal || step == 0, complete && (step == 0 || step == 1))
+    }
+    KeyFacts(!repeats, Option.when(isComplete && sorted.nonEmpty)((sorted.head, sorted.last)))
+  }
+
+  private val wholeNumber: PartialFunction[Any, Long] = {
+    case number: Byte => number.toLong
+    case number: Short => number.toLong
+    case number: Int => number.toLong
+    case number: Long => number
+  }
+
+  private def areDistinct(values: Iterator[Any]): Boolean = {
+    val seen = new java.util.HashSet[Any]()
+    values.forall(seen.add)
+  }
+}

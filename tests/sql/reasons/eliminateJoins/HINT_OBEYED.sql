@@ -1,0 +1,1 @@
+SELECT /*+ MERGE(d) */ f.id FROM facts f LEFT JOIN dims d ON f.k = d.id

@@ -1,0 +1,1 @@
+SELECT d.s FROM dims d JOIN nulls n ON d.id = n.id

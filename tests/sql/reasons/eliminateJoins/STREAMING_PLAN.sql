@@ -1,0 +1,2 @@
+-- stream facts
+SELECT f.id FROM facts f LEFT JOIN dims d ON f.k = d.id

@@ -9,7 +9,7 @@ object TestGroups {
     "SqlEquivalenceSuite" -> 130,
     "HeapHashAggregateSuite" -> 86,
     "RuleContractSuite" -> 78,
-    "EliminateJoinsSuite" -> 60,
+    "EliminateJoinsSuite" -> 45,
     "HardTablesSuite" -> 72,
     "ReduceJoinInputSuite" -> 49,
     "ReorderJoinsSuite" -> 45,

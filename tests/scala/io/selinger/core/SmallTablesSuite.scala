@@ -101,7 +101,8 @@ class SmallTablesSuite extends AnyFunSuite with SharedSession {
         try
           withLimit(100000) {
             Seq("grown", "cached").foreach { table =>
-              val query = s"SELECT * FROM $table t JOIN items i ON t.id = i.id"
+              // A column of both is used, so that no join is left out.
+              val query = s"SELECT * FROM $table t JOIN items i ON t.id % 1000 = i.id"
               assert(atWork(plan(query)).contains(SelectJoinOperator.id), table)
             }
           }

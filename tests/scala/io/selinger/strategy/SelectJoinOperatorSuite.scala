@@ -4,6 +4,7 @@ import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Origin, Outcome, Phase, PlanningPass, Reason}
 import io.selinger.cost.Cluster
 import io.selinger.stats.footers.ReadFooterStatistics
+import io.selinger.rule.EliminateJoins
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
@@ -17,6 +18,10 @@ import scala.concurrent.duration.Duration
 
 /** The rule `selectJoinOperator` on real plans. */
 class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
+
+  // Joins that change nothing are there to be decided about.
+  override protected def ofSuite: Seq[(String, String)] =
+    Seq(SelingerConf.switchOf(EliminateJoins).key -> "false")
 
   private val rule = SelectJoinOperator
 

@@ -134,7 +134,9 @@ class OneOperatorModelSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
           )
         ).seconds
         val (any, none) = (within(Some(1e30)), within(None))
-        if (kind == JoinKind.Inner) assert(any <= none) else assert(any == none)
+        // Of more rows than a broadcast may ever have, the other side is broadcast: that costs a trifle more.
+        if (kind == JoinKind.Inner) assert(any <= none)
+        else assert(math.abs(any - none) <= 1e-6 * none)
     }
   }
 

@@ -200,7 +200,7 @@ class LayeringSuite extends AnyFunSuite {
       "SketchStore$.current",
       "UnknownSettings$.warned",
       "UsedColumns$.seen",
-      "WholeColumns$.fileReads",
+      "WholeColumns$.groupReads",
       "WholeColumns$.known",
       "WholeColumns$.reads",
       "WholeColumns$.unknown",

@@ -58,10 +58,14 @@ object WholeColumns {
       hadoop: Configuration
   )
 
-  private type Chunks = Map[(Int, String), SampledChunk]
+  /** A row group of a file. */
+  private final case class Group(file: FileVersion, index: Int, question: Question)
+
+  /** By the names of columns. */
+  private type Chunks = Map[String, SampledChunk]
 
   private val reads = new BoundedReads[Question, KeyFacts]("selinger-keys")
-  private val fileReads = new BoundedReads[(FileVersion, Question), Chunks]("selinger-keys")
+  private val groupReads = new BoundedReads[Group, Chunks]("selinger-keys")
 
   private val known: Cache[Question, KeyFacts] =
     CacheBuilder.newBuilder().maximumSize(1000).build()
@@ -148,26 +152,20 @@ object WholeColumns {
   }
 
   private def read(question: Question, columns: Columns, deadline: Long): Option[KeyFacts] = {
-    val byVersion = columns.files.map { case (file, groups) =>
-      FileVersion.of(file) -> (file, groups)
-    }.toMap
-    val found = fileReads.all(byVersion.keys.map(_ -> question).toSeq, threads, deadline) {
-      case (version, _) =>
-        val (file, groups) = byVersion(version)
-        Some(readFile(file, groups, columns, deadline))
+    val groups = for {
+      (file, sizes) <- columns.files
+      (rows, index) <- sizes.zipWithIndex
+      if rows > 0
+    } yield Group(FileVersion.of(file), index, question) -> (file, rows)
+    val sources = groups.toMap
+    val found = groupReads.all(groups.map(_._1), threads, deadline) { group =>
+      val (file, rows) = sources(group)
+      Some(readGroup(file, group.index, rows, columns, deadline))
     }
     val names = question.columns.map(_._1)
-    // Row group by row group, each column.
-    val chunks = for {
-      (file, groups) <- columns.files
-      (rows, index) <- groups.zipWithIndex
-      if rows > 0
-    } yield names.map(name =>
-      found
-        .get(FileVersion.of(file) -> question)
-        .flatMap(_.get(index -> name))
-        .filter(_.values.size == rows)
-    )
+    val chunks = groups.map { case (group, (_, rows)) =>
+      names.map(name => found.get(group).flatMap(_.get(name)).filter(_.values.size == rows))
+    }
     val areThere = chunks.forall(_.forall(_.isDefined)) &&
       chunks.iterator.flatten.flatten.map(_.bytes).sum <= mostBytes
     val facts = Option.when(areThere) {
@@ -193,23 +191,18 @@ object WholeColumns {
   // 15 October 1582, in days.
   private val gregorian = -141427
 
-  private def readFile(
+  private def readGroup(
       file: FileStatus,
-      groups: Seq[Long],
+      index: Int,
+      rows: Long,
       columns: Columns,
       deadline: Long
   ): Chunks = {
-    val found = Map.newBuilder[(Int, String), SampledChunk]
-    val requests = for {
-      (rows, index) <- groups.zipWithIndex
-      field <- columns.fields
-      if rows > 0
-    } yield ChunkRequest(index, rows.toInt, rows, field)
+    val found = Map.newBuilder[String, SampledChunk]
+    val requests = columns.fields.map(ChunkRequest(index, rows.toInt, rows, _))
     try
       columns.reader.read(file, columns.hadoop, requests, deadline) { (request, chunk) =>
-        chunk.foreach { values =>
-          found += (request.index, FooterReader.columnName(request.column.name)) -> values
-        }
+        chunk.foreach(found += FooterReader.columnName(request.column.name) -> _)
       }
     catch {
       case error @ (NonFatal(_) | _: LinkageError) =>

@@ -148,7 +148,7 @@ final class EliminateJoins(@annotation.unused session: SparkSession)
       key = NodeText.key(found.join),
       outcome = Outcome.of(declined, SelingerConf.switches.mode),
       reason = declined.getOrElse(NotNeeded),
-      chosen = Option.when(acts)(s"${RelationNames.of(found.removed)} is not read"),
+      chosen = Option.when(acts)(s"${RelationNames.of(found.removed)} left out"),
       stock = Option.when(acts)("joined"),
       setting = Option.when(acts)(info.switch),
       settingTo = Option.when(acts)("false"),

@@ -200,7 +200,7 @@ object SelingerConf {
   val KEYS_MAX_ROWS: Setting[Long] = Setting(
     ConfEntry.amount(
       key("keys.maxRows"),
-      262144L,
+      1048576L,
       "Rows that a table may have for its key to be proven while a query is planned: the columns of the " +
         "key are read in full. 0: nothing is read, and no key of a file is proven."
     ),

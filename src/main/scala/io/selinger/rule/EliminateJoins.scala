@@ -53,7 +53,7 @@ import scala.collection.mutable.ArrayBuffer
  * Not done: inner joins with other conditions, or with tables that are filtered; full outer joins; joins
  * below TABLESAMPLE; tables of Spark's second data source interface, which is not planned yet.
  * Cost: planning O(n × depth) for n operators; for each such join a column of the table is read, once for
- * each version of its files (at most a quarter of a million values by default), within the time for
+ * each version of its files (at most a million values by default), within the time for
  * samples. May lose where two parts of a query have the same join, and only one of them uses its columns.
  * Runs in injectPreCBORule, when unused columns have been pruned, and before orders of joins are chosen.
  * It repeats itself until it finds no such join, so a second run finds none.

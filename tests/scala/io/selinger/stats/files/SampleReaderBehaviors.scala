@@ -38,13 +38,14 @@ abstract class SampleReaderBehaviors(format: String, reader: SampleReader)
       rows: Int,
       group: Int = 0,
       window: Long = Long.MaxValue,
-      deadline: Long = Long.MaxValue
+      deadline: Long = Long.MaxValue,
+      neighbours: Boolean = true
   ): Map[String, Option[SampledChunk]] = {
     val found = mutable.Map.empty[String, Option[SampledChunk]]
     reader.read(
       file,
       new Configuration(),
-      columns.map(ChunkRequest(group, rows, window, _)),
+      columns.map(ChunkRequest(group, rows, window, _, neighbours)),
       deadline
     )((request, chunk) => found.update(request.column.name, chunk))
     found.toMap

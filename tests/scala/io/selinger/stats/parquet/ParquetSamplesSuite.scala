@@ -88,6 +88,12 @@ class ParquetSamplesSuite extends SampleReaderBehaviors("parquet", ParquetSample
         assert(values(found(column.name)).map(comparable) == rows.map(all), column)
         assert(found(column.name).toSeq.flatMap(_.neighbours) == pairs.map(all), column)
       }
+      val whole = read(file, df.schema, rows = 60000, neighbours = false)
+      df.schema.foreach { column =>
+        val chunk = whole(column.name)
+        assert(values(chunk).map(comparable) == truth(df, column), column)
+        assert(chunk.forall(_.neighbours.isEmpty), column)
+      }
     }
   }
 }

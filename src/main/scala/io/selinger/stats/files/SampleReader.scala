@@ -12,8 +12,15 @@ import org.apache.spark.unsafe.types.UTF8String
  * @param rows to sample, at random places
  * @param window rows that may be decoded for that, from the start of the row group
  * @param column with the type that queries see
+ * @param neighbours whether pairs of rows next to each other are wanted as well
  */
-final case class ChunkRequest(index: Int, rows: Int, window: Long, column: StructField)
+final case class ChunkRequest(
+    index: Int,
+    rows: Int,
+    window: Long,
+    column: StructField,
+    neighbours: Boolean = true
+)
 
 /**
  * Values of some rows of one column chunk, as Catalyst holds them; nobody changes them.
@@ -43,6 +50,10 @@ object SampledChunk {
     val (all, pairs) = (SampledValues.compact(values), SampledValues.compact(neighbours))
     SampledChunk(all, pairs, covered, all.bytes + pairs.bytes)
   }
+
+  /** Whole numbers, without pairs of neighbours. */
+  def ofNumbers(numbers: SampledValues): SampledChunk =
+    SampledChunk(numbers, IndexedSeq.empty, numbers.length.toLong, numbers.bytes)
 
   /** A value that does not change when the reader goes on. */
   def owned(value: Any): Any = value match {

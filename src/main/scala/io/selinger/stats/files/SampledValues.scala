@@ -29,9 +29,20 @@ object SampledValues {
       val isOrdered: Boolean = true
   )
 
+  private val longs = new Encoding({ case n: Long => n }, identity[Long])
+  private val ints = new Encoding({ case n: Int => n.toLong }, _.toInt)
+
+  /** Numbers of type `bigint`; nulls are marked. */
+  def ofLongs(numbers: Array[Long], nulls: BitSet): SampledValues =
+    new Ordered(numbers, nulls, longs)
+
+  /** Numbers of type `int`; nulls are marked. */
+  def ofInts(numbers: Array[Long], nulls: BitSet): SampledValues =
+    new Ordered(numbers, nulls, ints)
+
   private def encodingOf(example: Any): Option[Encoding] = example match {
-    case _: Long => Some(new Encoding({ case n: Long => n }, identity[Long]))
-    case _: Int => Some(new Encoding({ case n: Int => n.toLong }, _.toInt))
+    case _: Long => Some(longs)
+    case _: Int => Some(ints)
     case _: Double =>
       Some(new Encoding(
         { case n: Double => java.lang.Double.doubleToRawLongBits(n) },

@@ -4,7 +4,7 @@ import com.google.common.cache.{Cache, CacheBuilder}
 import com.google.common.hash.Hashing
 import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
-import io.selinger.stats.FileVersion
+import io.selinger.stats.{FileVersion, OrderedNumbers}
 import io.selinger.stats.files.{
   BoundedReads,
   ChunkRequest,
@@ -199,7 +199,7 @@ object WholeColumns {
       deadline: Long
   ): Chunks = {
     val found = Map.newBuilder[String, SampledChunk]
-    val requests = columns.fields.map(ChunkRequest(index, rows.toInt, rows, _))
+    val requests = columns.fields.map(ChunkRequest(index, rows.toInt, rows, _, neighbours = false))
     try
       columns.reader.read(file, columns.hadoop, requests, deadline) { (request, chunk) =>
         chunk.foreach(found += FooterReader.columnName(request.column.name) -> _)
@@ -214,13 +214,7 @@ object WholeColumns {
   /** @param chunks for each row group the values of each column */
   private[keys] def factsOf(chunks: Seq[Seq[IndexedSeq[Any]]]): KeyFacts =
     chunks.headOption.map(_.size) match {
-      case Some(1) =>
-        def values = chunks.iterator.flatMap(_.head.iterator).filter(_ != null)
-        if (values.forall(wholeNumber.isDefinedAt)) {
-          val sorted = values.map(wholeNumber).toArray
-          java.util.Arrays.sort(sorted)
-          factsOf(sorted)
-        } else KeyFacts(areDistinct(values), None)
+      case Some(1) => ofOne(chunks.map(_.head))
       case Some(_) =>
         val rows = chunks.iterator.flatMap(columns =>
           columns.head.indices.iterator.map(i => columns.map(_(i)))
@@ -229,19 +223,30 @@ object WholeColumns {
       case None => KeyFacts(isUnique = true, None)
     }
 
-  private def factsOf(sorted: Array[Long]): KeyFacts = {
-    val steps = (1 until sorted.length).iterator.map(i => sorted(i) - sorted(i - 1))
-    val (repeats, isComplete) = steps.foldLeft((false, true)) { case ((equal, complete), step) =>
-      (equal || step == 0, complete && (step == 0 || step == 1))
-    }
-    KeyFacts(!repeats, Option.when(isComplete && sorted.nonEmpty)((sorted.head, sorted.last)))
-  }
+  private def ofOne(chunks: Seq[IndexedSeq[Any]]): KeyFacts =
+    if (chunks.forall(isOfNumbers)) {
+      val sorted = chunks.iterator.flatMap(numbersOf).toArray
+      java.util.Arrays.sort(sorted)
+      var (repeats, isComplete) = (false, true)
+      (1 until sorted.length).foreach { i =>
+        val step = sorted(i) - sorted(i - 1)
+        repeats ||= step == 0
+        isComplete &&= step == 0 || step == 1
+      }
+      KeyFacts(!repeats, Option.when(isComplete && sorted.nonEmpty)((sorted.head, sorted.last)))
+    } else KeyFacts(areDistinct(chunks.iterator.flatten.filter(_ != null)), None)
 
-  private val wholeNumber: PartialFunction[Any, Long] = {
-    case number: Byte => number.toLong
-    case number: Short => number.toLong
-    case number: Int => number.toLong
-    case number: Long => number
+  /** Whether values are whole numbers, or nulls only. */
+  private def isOfNumbers(values: IndexedSeq[Any]): Boolean =
+    values.find(_ != null).forall {
+      case _: Byte | _: Short | _: Int | _: Long => true
+      case _ => false
+    }
+
+  private def numbersOf(values: IndexedSeq[Any]): Array[Long] = values match {
+    case ordered: OrderedNumbers =>
+      values.indices.iterator.filterNot(ordered.isNull).map(ordered.number).toArray
+    case others => others.iterator.collect { case number: Number => number.longValue }.toArray
   }
 
   private def areDistinct(values: Iterator[Any]): Boolean = {

@@ -68,7 +68,9 @@ object OrcSamples extends SampleReader {
       val (fitting, large) = columns.partition(bytesOf(_, index) <= mostBytes)
       (others ++ large.map(_.request)).foreach(answer(_, None))
       // The same rows are wanted of all columns, unless some were wanted before with other limits.
-      fitting.groupBy(column => (column.request.rows, column.request.window)).valuesIterator
+      fitting
+        .groupBy(column => (column.request.rows, column.request.window, column.request.neighbours))
+        .valuesIterator
         .flatMap(together(_, index))
         .foreach { group =>
           if (System.nanoTime() < deadline) {
@@ -156,7 +158,10 @@ object OrcSamples extends SampleReader {
           val inTime = System.nanoTime() < deadline
           if (inTime) {
             take(places.all(i), neighbour = false)
-            if (SampleReader.hasNeighbour(i) && places.all(i) + 1 < stripe.getNumberOfRows) {
+            if (
+              columns.head.request.neighbours && SampleReader.hasNeighbour(i) &&
+              places.all(i) + 1 < stripe.getNumberOfRows
+            ) {
               take(places.all(i) + 1, neighbour = true)
             }
           }

@@ -1,6 +1,7 @@
 package io.selinger.stats.parquet
 
 import java.io.EOFException
+import java.util.BitSet
 import org.apache.parquet.bytes.{ByteBufferInputStream, BytesUtils}
 import org.apache.parquet.column.{ColumnDescriptor, Dictionary, Encoding, ValuesType}
 import org.apache.parquet.column.page.{DataPage, DataPageV1, DataPageV2, PageReader}
@@ -41,6 +42,25 @@ private[stats] final class ColumnCursor(pages: PageReader, column: ColumnDescrip
     if (skipped > 0) values.skip(skipped)
     if (nextIsPresent()) add(to)
     row += 1
+  }
+
+  /**
+   * The numbers of the first `rows` rows, before any other row is read. For INT32 and INT64 only.
+   *
+   * @param nulls where rows without a value are marked
+   */
+  def numbers(rows: Int, nulls: BitSet): Array[Long] = {
+    val found = new Array[Long](rows)
+    val isInt = column.getPrimitiveType.getPrimitiveTypeName == INT32
+    var place = 0
+    while (place < rows) {
+      if (place >= end) open(pageOf(place.toLong))
+      if (!nextIsPresent()) nulls.set(place)
+      else found(place) = if (isInt) values.readInteger().toLong else values.readLong()
+      row += 1
+      place += 1
+    }
+    found
   }
 
   /** Goes to a row of the page, and says how many rows with a value lie between. */

@@ -1,6 +1,7 @@
 package io.selinger.stats.parquet
 
-import io.selinger.stats.files.{ChunkRequest, SampleReader, SampledChunk}
+import io.selinger.stats.files.{ChunkRequest, SampleReader, SampledChunk, SampledValues}
+import java.util.BitSet
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
 import org.apache.parquet.HadoopReadOptions
@@ -13,6 +14,8 @@ import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.internal.column.columnindex.OffsetIndex
 import org.apache.parquet.internal.filter2.columnindex.RowRanges
 import org.apache.parquet.io.api.RecordMaterializer
+import org.apache.parquet.schema.LogicalTypeAnnotation.IntLogicalTypeAnnotation
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.datasources.DataSourceUtils
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport
@@ -169,6 +172,34 @@ object ParquetSamples extends SampleReader {
         request: ChunkRequest,
         covered: Long,
         row: Long => Long
+    ): SampledChunk =
+      if (isAsStored && !request.neighbours && request.rows >= covered) {
+        val nulls = new BitSet()
+        val numbers =
+          new ColumnCursor(pages.getPageReader(leaf), leaf).numbers(covered.toInt, nulls)
+        SampledChunk.ofNumbers(
+          if (field.dataType == LongType) SampledValues.ofLongs(numbers, nulls)
+          else SampledValues.ofInts(numbers, nulls)
+        )
+      } else sampled(pages, request, covered, row)
+
+    /** Whether values are the whole numbers that the file has, in the same width. */
+    private def isAsStored: Boolean = {
+      val kind = leaf.getPrimitiveType
+      (kind.getPrimitiveTypeName, field.dataType, kind.getLogicalTypeAnnotation) match {
+        case (PrimitiveTypeName.INT64, LongType, null) => true
+        case (PrimitiveTypeName.INT32, IntegerType, null) => true
+        case (PrimitiveTypeName.INT64, LongType, int: IntLogicalTypeAnnotation) => int.isSigned
+        case (PrimitiveTypeName.INT32, IntegerType, int: IntLogicalTypeAnnotation) => int.isSigned
+        case _ => false
+      }
+    }
+
+    private def sampled(
+        pages: PageReadStore,
+        request: ChunkRequest,
+        covered: Long,
+        row: Long => Long
     ): SampledChunk = {
       val root = materializer.getRootConverter
       val converter = root.getConverter(0).asPrimitiveConverter
@@ -194,7 +225,9 @@ object ParquetSamples extends SampleReader {
         val place = row(places(i))
         found(i) = read(place)
         if (
-          SampleReader.hasNeighbour(i) && places(i) + 1 < covered && row(places(i) + 1) == place + 1
+          request.neighbours && SampleReader.hasNeighbour(i) && places(i) + 1 < covered && row(
+            places(i) + 1
+          ) == place + 1
         ) {
           neighbours += found(i)
           neighbours += read(place + 1)

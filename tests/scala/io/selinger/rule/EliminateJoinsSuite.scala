@@ -168,6 +168,15 @@ class EliminateJoinsSuite extends AnyFunSuite with SharedSession {
     )
   }
 
+  test("does not fire where another part of the query has the same join, and needs it") {
+    val one = "SELECT f.id, '' AS s FROM facts f JOIN dims d ON f.k = d.id"
+    val other = "SELECT f.id, d.s FROM dims d JOIN facts f ON f.k = d.id"
+    declines(s"$one UNION ALL $other", Reason.SharedSubplan)
+    declines(s"$one WHERE f.id > (SELECT count(d.s) FROM ($other) d)", Reason.SharedSubplan)
+    fires(s"$one UNION ALL $one")
+    fires(s"$one UNION ALL SELECT f.big, d.s FROM facts f JOIN dims d ON f.id = d.k", left = 1)
+  }
+
   test("tells of it where nothing but a leaf is left") {
     fires("SELECT f.* FROM facts f LEFT JOIN dims d ON f.k = d.id")
     fires("SELECT r.id FROM range(10) r LEFT JOIN dims d ON r.id = d.id")

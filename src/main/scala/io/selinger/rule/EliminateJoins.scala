@@ -29,9 +29,11 @@ import scala.collection.mutable.ArrayBuffer
  *   1. the plan is not a stream                              else STREAMING_PLAN
  *   2. the join has no hint                                  else HINT_OBEYED
  *   3. nothing that is left out can raise an error           else ERRORS_DEPEND_ON_PLAN
- *   4. each row is proven to find one partner at most        else KEY_NOT_PROVEN
+ *   4. of an outer or inner join: each row is proven to have
+ *      one match at most                                     else KEY_NOT_PROVEN
  *   5. of an inner or semi join: each row whose key is not
- *      null is proven to find a partner                      else PARTNER_NOT_PROVEN
+ *      null is proven to have a match                        else PARTNER_NOT_PROVEN
+ *   6. no other part of the query has the join and needs it  else SHARED_SUBPLAN
  *
  * {{{
  *   SELECT s.id FROM sales s LEFT JOIN items i ON s.item = i.id
@@ -41,20 +43,21 @@ import scala.collection.mutable.ArrayBuffer
  *               +- items
  * }}}
  *
- * Correct because: of a row with one partner at most, an outer join makes one row, whatever the rest of
- * its condition says, and an inner join does so of a row with just one. Keys are proven (ProvenKeys) by
- * GROUP BY and DISTINCT, and through filters and joins; or by reading the columns of a table in full, in
- * just those files that the scan reads. Rows whose key is null match nothing, however many they are: an
- * inner join becomes a filter that drops them. That each row finds a partner is proven where the table's
- * key has all whole numbers of a range, and the footers of the other side do not leave it. Of
- * floating-point and collated values, and of instants, equal ones may look different, or settings decide
- * what they are: these are proven by GROUP BY only. Columns of either side that only the join needed are
- * not computed any more; they must not raise errors.
+ * Correct because: an outer join returns exactly one row for a row with at most one match, whatever else
+ * its condition says, and an inner join does so for a row with exactly one. Keys are proven (ProvenKeys)
+ * by GROUP BY and DISTINCT, and through filters and joins; or by reading the columns of a table in full,
+ * in all of its files. Rows whose key is null match nothing, however many they are: an inner join becomes
+ * a filter that drops them. That each row has a match is proven where the table's key has all whole
+ * numbers of a range, and the footers of the other side do not leave it. Equal floating-point numbers and
+ * collated texts may be stored differently, and what a timestamp is depends on the session: these are
+ * proven by GROUP BY only. Columns of either side that only the join needed are not computed any more;
+ * they must not raise errors.
  * Not done: inner joins with other conditions, or with tables that are filtered; full outer joins; joins
  * below TABLESAMPLE; tables of Spark's second data source interface, which is not planned yet.
  * Cost: planning O(n × depth) for n operators; for each such join a column of the table is read, once for
  * each version of its files (at most a million values by default), within the time for
- * samples. May lose where two parts of a query have the same join, and only one of them uses its columns.
+ * samples. Could lose where two parts of a query have the same join, which Spark would compute once, and
+ * only one of them uses its columns: precondition 6; of a subquery only its own parts are seen.
  * Runs in injectPreCBORule, when unused columns have been pruned, and before orders of joins are chosen.
  * It repeats itself until it finds no such join, so a second run finds none.
  * Conf: spark.selinger.eliminateJoins.enabled, spark.selinger.keys.maxRows.
@@ -74,14 +77,31 @@ final class EliminateJoins(@annotation.unused session: SparkSession)
 
   /** Leaves out joins until there are none; each time, columns that only these needed are pruned. */
   private def repeated(plan: LogicalPlan): (LogicalPlan, Seq[Decision]) = {
-    val made = ArrayBuffer.empty[Decision]
-    val left = new Elimination(plan.isStreaming, made += _).within(plan)
-    val changes = made.filter(_.outcome == Outcome.Changed).toSeq
-    if (changes.isEmpty) (plan, made.toSeq)
+    val (left, made) = once(plan, Set.empty)
+    val changes = made.filter(_.outcome == Outcome.Changed)
+    if (changes.isEmpty) (plan, made)
     else {
       val (result, others) = repeated(TidyPlan(left))
       (result, changes ++ others)
     }
+  }
+
+  /**
+   * Leaves out joins, but for those that stay in another part of the query: it may need the same rows.
+   *
+   * @param staying what joins compare that stay
+   */
+  private def once(plan: LogicalPlan, staying: Set[Compared]): (LogicalPlan, Seq[Decision]) = {
+    val elimination = new Elimination(plan.isStreaming, staying)
+    val left = elimination.within(plan)
+    val removed = elimination.removed
+    def stays(join: Join) = !removed.exists(_ eq join)
+    lazy val others =
+      plan.collectWithSubqueries {
+        case join: Join if stays(join) => Compared.by(join)
+      }.flatten.toSet
+    val found = removed.flatMap(Compared.by).filter(others).toSet
+    if (found.isEmpty) (left, elimination.made) else once(plan, staying ++ found)
   }
 
   /** The plan with decisions on its root; of Subquery, which is taken off, on the root below. */
@@ -97,8 +117,12 @@ final class EliminateJoins(@annotation.unused session: SparkSession)
       root
   }
 
-  /** @param tell takes each decision */
-  private final class Elimination(isStreaming: Boolean, tell: Decision => Any) {
+  private final class Elimination(isStreaming: Boolean, staying: Set[Compared]) {
+    private val decided = ArrayBuffer.empty[Decision]
+    private val leftOut = ArrayBuffer.empty[Join]
+
+    def made: Seq[Decision] = decided.toSeq
+    def removed: Seq[Join] = leftOut.toSeq
 
     /** The plan without unneeded joins; it has the needed columns, and perhaps fewer others. */
     def below(plan: LogicalPlan, needed: AttributeSet): LogicalPlan = plan match {
@@ -121,22 +145,29 @@ final class EliminateJoins(@annotation.unused session: SparkSession)
       case _ => plan.mapChildren(within)
     }
 
-    /** The plan with all its columns in their order. */
+    /**
+     * The plan with all its columns in their order. Where nothing has changed, they are not looked at: a
+     * column that Spark takes for unresolved has no id.
+     */
     def within(plan: LogicalPlan): LogicalPlan = {
       val rows = below(plan, plan.outputSet)
-      if (rows.output.map(_.exprId) == plan.output.map(_.exprId)) rows
+      if ((rows eq plan) || rows.output.map(_.exprId) == plan.output.map(_.exprId)) rows
       else Project(plan.output, rows)
     }
 
     private def without(join: Join, needed: AttributeSet): Option[LogicalPlan] =
       if (isLate) None
       else {
-        val ways = UnneededJoin.of(join, needed)
-        val declined =
-          ways.map(way => way -> Precondition.firstUnmet(preconditions, Subject(way, isStreaming)))
-        val (way, reason) = declined.find(_._2.isEmpty).orElse(declined.headOption).unzip
-        way.foreach(found => tell(decision(found, reason.flatten)))
-        way.filter(_ => reason.flatten.isEmpty).map(_.replacement)
+        val ways = UnneededJoin.of(join, needed).map { way =>
+          way -> Precondition.firstUnmet(preconditions, Subject(way, isStreaming, staying))
+        }
+        ways.find(_._2.isEmpty).orElse(ways.headOption).flatMap { case (way, declined) =>
+          decided += decision(way, declined)
+          Option.when(declined.isEmpty) {
+            leftOut += join
+            way.replacement
+          }
+        }
       }
   }
 
@@ -166,8 +197,9 @@ object EliminateJoins
 
   val NotNeeded: Reason = Reason(
     "JOIN_NOT_NEEDED",
-    "The query uses no column of this table but the one that it is joined by, and it is proven that the " +
-      "join neither repeats nor removes rows. So it changes nothing.",
+    "The query uses no column of this table, except perhaps the key that it is joined by. It is proven " +
+      "that the join repeats no row, and removes none but those with a null key, which a filter still " +
+      "removes. So the table need not be joined.",
     "Nothing to do."
   )
 
@@ -176,18 +208,19 @@ object EliminateJoins
     "The query uses no column of this table, so the join could be left out if it repeated no row. But " +
       "it is not proven that the columns that the table is joined by have no duplicates.",
     "Nothing to do if there are duplicates. Otherwise set spark.selinger.keys.maxRows above the rows of " +
-      "the table: then the columns are read while the query is planned. That works for Parquet and ORC " +
-      "files that are read by their paths or from a table without partitions, and for keys of whole " +
-      "numbers, decimals, days and texts without a collation."
+      "the table, and spark.selinger.stats.sampling.budgetMs higher if reading them takes longer: then " +
+      "the columns are read while the query is planned. That works for Parquet and ORC files that are " +
+      "read by their paths or from a table without partitions, and for keys of integers, decimals, " +
+      "dates, timestamps without time zone, and texts without a collation."
   )
 
   val PartnerNotProven: Reason = Reason(
     "PARTNER_NOT_PROVEN",
     "The query uses no column of this table, so the join could be left out if it removed no row. But it " +
-      "is not proven that each row finds a partner. It is proven only for keys of whole numbers, if the " +
+      "is not proven that each row has a match. It is proven only for keys of integers, if the " +
       "table has all numbers from its smallest to its largest key, and if the footers of the other side " +
       "show that its values lie between these.",
-    "Use LEFT JOIN if rows without a partner shall stay, or leave the table out of the query."
+    "Use LEFT JOIN if rows without a match shall stay, or leave the table out of the query."
   )
 
   override def hooks: Seq[Hook] = Seq(
@@ -203,18 +236,27 @@ object EliminateJoins
     Reason.MayRaise,
     KeyNotProven,
     PartnerNotProven,
+    Reason.SharedSubplan,
     NotNeeded
   )
 
   override def example: String = "SELECT s.amount FROM sales s LEFT JOIN items i ON s.item = i.id"
 
-  private final case class Subject(found: UnneededJoin, isStreaming: Boolean)
+  /** @param staying what joins compare that stay in the query */
+  private final case class Subject(
+      found: UnneededJoin,
+      isStreaming: Boolean,
+      staying: Set[Compared]
+  )
 
   private val preconditions: Seq[Precondition[Subject]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.isStreaming),
     Precondition(Reason.HintObeyed)(_.found.join.hint == JoinHint.NONE),
     Precondition(Reason.MayRaise)(!_.found.mayRaise),
     Precondition(KeyNotProven)(_.found.findsOneAtMost),
-    Precondition(PartnerNotProven)(_.found.losesNone)
+    Precondition(PartnerNotProven)(_.found.losesNone),
+    Precondition(Reason.SharedSubplan)(subject =>
+      subject.staying.isEmpty || !Compared.by(subject.found.join).exists(subject.staying)
+    )
   )
 }

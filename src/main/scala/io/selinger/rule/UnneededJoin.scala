@@ -3,6 +3,7 @@ package io.selinger.rule
 import io.selinger.core.RaisedErrors
 import io.selinger.estimate.plans.{ExactSums, FileColumn, FileColumns}
 import io.selinger.estimate.predicates.Selectivity
+import io.selinger.stats.files.FooterReader
 import io.selinger.stats.relations.FileRelation
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans._
@@ -32,20 +33,20 @@ private[rule] sealed trait UnneededJoin {
     unused.exists(RaisedErrors.columnMayRaise(_, kept))
   }
 
-  /** Whether no row of the side kept finds several partners. */
+  /** Whether each row of the side kept has one match at most. */
   def findsOneAtMost: Boolean = {
     val columns = keys.map { case (_, key) => FileColumns.renamed(key) }
     ProvenKeys.areUnique(columns.flatten, removed)
   }
 
-  /** Whether each row of the side kept finds a partner, unless its key is null, or stays without one. */
+  /** Whether each row of the side kept has a match, unless its key is null, or stays without one. */
   def losesNone: Boolean
 
   /** What takes the place of the join. */
   def replacement: LogicalPlan
 }
 
-/** An outer join: rows of the side kept stay without a partner, too. */
+/** An outer join: rows of the side kept stay without a match, too. */
 private[rule] final case class UnneededOuterJoin(
     join: Join,
     kept: LogicalPlan,
@@ -80,7 +81,7 @@ private[rule] final case class UnneededLookup(
 
   override def losesNone: Boolean = ProvenKeys.areAmong(key, kept, all)
 
-  /** Rows whose key is null found no partner. */
+  /** Rows whose key is null have no match. */
   override def replacement: LogicalPlan = {
     val isPresent = IsNotNull(key)
     val isKnown = !key.nullable || kept.constraints.contains(isPresent)
@@ -179,4 +180,22 @@ private[rule] object UnneededJoin {
       relation.plan.output.find(_.exprId == column.exprId).map(FileColumn(relation, _))
     case _ => None
   }
+}
+
+/** Two columns of files that a join compares, in any order, as (table, column). */
+private[rule] final case class Compared(columns: Set[(String, String)])
+
+private[rule] object Compared {
+
+  def by(join: Join): Seq[Compared] =
+    for {
+      (left, right) <- ProvenKeys.comparedBy(join)
+      a <- named(left, join.left)
+      b <- named(right, join.right)
+    } yield Compared(Set(a, b))
+
+  private def named(key: Expression, plan: LogicalPlan): Seq[(String, String)] =
+    FileColumns.renamed(key).flatMap(FileColumns.origins(_, plan)).getOrElse(Nil).map { found =>
+      (found.relation.roots.mkString(","), FooterReader.columnName(found.column.name))
+    }
 }

@@ -31,7 +31,6 @@ private[rule] object ProvenKeys {
     case _: Filter | _: Sort | _: GlobalLimit | _: LocalLimit | _: Offset | _: Distinct |
         _: RepartitionOperation | _: Window | _: WindowGroupLimit | _: SubqueryAlias =>
       areUnique(columns, plan.children.head)
-    case Sample(_, _, withReplacement, _, child, _) => !withReplacement && areUnique(columns, child)
     case join: Join => join.joinType match {
         case LeftSemi | LeftAnti | _: ExistenceJoin => areUnique(columns, join.left)
         case _: InnerLike =>

@@ -133,7 +133,7 @@ class EliminateJoinsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
-  test("fires on inner joins whose keys all find a partner, also where they are null") {
+  test("fires on inner joins whose keys all have a match, also where they are null") {
     fires("SELECT f.id, f.s FROM facts f JOIN dims d ON f.k = d.id")
     fires("SELECT f.id, d.id AS d FROM facts f JOIN dims d ON f.k = bigint(d.id)")
     fires("SELECT count(*) FROM dims d JOIN facts f ON d.id = f.k WHERE f.flag")
@@ -145,7 +145,7 @@ class EliminateJoinsSuite extends AnyFunSuite with SharedSession {
     fires("SELECT d.id, count(*) FROM dupes f JOIN facts d ON f.id = d.id GROUP BY d.id")
   }
 
-  test("fires on semi joins whose keys all find a partner") {
+  test("fires on semi joins whose keys all have a match") {
     fires("SELECT f.id FROM facts f LEFT SEMI JOIN dims d ON f.k = d.id")
     declines("SELECT f.id FROM wide f LEFT SEMI JOIN dims d ON f.k = d.id", rule.PartnerNotProven)
   }
@@ -225,7 +225,7 @@ class EliminateJoinsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
-  test("what cannot be read is not tried again at once, and no time is no proof") {
+  test("without time nothing is proven, and with time it is") {
     val text = "SELECT f.id FROM facts f LEFT JOIN dims d ON f.k = d.id"
     declines(text, rule.KeyNotProven, SelingerConf.SAMPLING_BUDGET_MS.key -> "0")
     fires(text)

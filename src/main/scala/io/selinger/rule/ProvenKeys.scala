@@ -44,7 +44,7 @@ private[rule] object ProvenKeys {
     case _ => false
   }
 
-  /** Whether they are on one side, of which each row finds one partner at most on the other. */
+  /** Whether they are on one side, of which each row has one match at most on the other. */
   private def areUniqueOn(
       columns: Seq[Attribute],
       side: LogicalPlan,
@@ -74,8 +74,8 @@ private[rule] object ProvenKeys {
 
   /**
    * Whether each value of `key` in the rows of `plan`, nulls left aside, is one of a column of files, all
-   * of whose rows are read. Proven where that column has all whole numbers, or days, of a range, and
-   * footers say that `key` does not leave it.
+   * of whose rows are read. Proven where that column has all whole numbers of a range, and footers
+   * say that `key` does not leave it.
    */
   def areAmong(key: Attribute, plan: LogicalPlan, all: FileColumn): Boolean = {
     val areSameKind = key.dataType == all.column.dataType ||

@@ -110,8 +110,8 @@ object WholeColumns {
   }
 
   /**
-   * Whether equal values of a type are equal objects, and the other way. Instants depend on settings of
-   * the session as well.
+   * Whether equal values of a type are equal objects, and the other way. What a timestamp with time zone
+   * is depends on settings of the session as well.
    */
   private def isProvable(kind: DataType): Boolean = kind match {
     case ByteType | ShortType | IntegerType | LongType | DateType | TimestampNTZType |

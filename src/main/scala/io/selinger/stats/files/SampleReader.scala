@@ -1,5 +1,6 @@
 package io.selinger.stats.files
 
+import io.selinger.stats.OrderedNumbers
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.types._
@@ -37,8 +38,11 @@ final case class SampledChunk(
 ) {
 
   /** Whether predicates on the values take no long: columns of long texts are left to formulas. */
-  def isShort: Boolean =
-    values.iterator.map(SampledValues.bytesOf).sum <= SampledChunk.mostValueBytes * values.size
+  def isShort: Boolean = values match {
+    case _: OrderedNumbers => true
+    case _ =>
+      values.iterator.map(SampledValues.bytesOf).sum <= SampledChunk.mostValueBytes * values.size
+  }
 }
 
 object SampledChunk {

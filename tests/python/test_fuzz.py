@@ -16,6 +16,7 @@ from decimal import Decimal
 from itertools import count
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +25,7 @@ from py4j.protocol import Py4JError
 from tests.fuzz import campaign, kept, options, verdict
 from tests.fuzz.data import Column, Table, random_tables
 from tests.fuzz.engines import (
+    CANCELLED,
     Duck,
     Outcome,
     Spark,
@@ -440,6 +442,7 @@ class _Thrown:
         self.toString = lambda: text
         self.getCause = lambda: cause
         self.getSuppressed = lambda: others
+        self.getClass = lambda: SimpleNamespace(getName=lambda: text.partition(":")[0])
 
 
 def test_failures_of_several_stages_are_all_named() -> None:
@@ -448,6 +451,22 @@ def test_failures_of_several_stages_are_all_named() -> None:
     several = _Thrown("a.Error: [STAGE_MATERIALIZATION_MULTIPLE_FAILURES] x", zero, wrong)
     assert failures_of(several) == {"DIVIDE_BY_ZERO", "INTERNAL_ERROR"}
     assert failures_of(zero) == {"DIVIDE_BY_ZERO"}
+    # Cancelled because of the first failure: its own error is none of the query's.
+    cancelled = _Thrown(f"{CANCELLED}: x")
+    several = _Thrown("a.Error: [STAGE_MATERIALIZATION_MULTIPLE_FAILURES] x", zero, cancelled)
+    assert failures_of(several) == {"DIVIDE_BY_ZERO"}
+    assert failures_of(cancelled) == {CANCELLED}
+
+
+@pytest.mark.parametrize(("times", "error"), [(2, "DIVIDE_BY_ZERO"), (9, CANCELLED)])
+def test_a_query_whose_error_was_lost_is_run_again(
+    root: SparkSession, monkeypatch: pytest.MonkeyPatch, times: int, error: str
+) -> None:
+    answers = [Outcome(None, CANCELLED)] * times + [Outcome(None, "DIVIDE_BY_ZERO")]
+    monkeypatch.setattr(Spark, "_once", lambda *_: answers.pop(0))
+    spark = Spark(root)
+    assert spark.run("SELECT 1", {}).error == error
+    spark.close()
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from selinger._plan import normalised
 
 from tests.fuzz.data import Table, arrow_table, ddl, write_files
 from tests.fuzz.options import BASE, Conf
+from tests.fuzz.verdict import CANCELLED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,10 +32,6 @@ Row = tuple[Any, ...]
 TIMEOUT_S = 60.0
 #: A query that runs on although it was stopped loops where nothing can stop it: the JVM is ended.
 LOST_S = 3 * TIMEOUT_S
-#: One part of a query failed, and the error of another, which was cancelled then, came first.
-CANCELLED = "java.util.concurrent.CancellationException"
-#: Times that a query is run again which ended with that: its own error may come first then.
-_AGAIN = 3
 #: What is raised where the JVM has ended, or was ended.
 LOST_ERRORS = (Py4JError, ConnectionError)
 
@@ -196,14 +193,6 @@ class Spark:
         self._apply(conf)
         if self._rewrite is not None and conf.get("spark.selinger.mode") != "off":
             text = self._rewrite(text)
-        outcome = self._once(text, known)
-        for _ in range(_AGAIN):
-            if outcome.error != CANCELLED or outcome.timed_out:
-                break
-            outcome = self._once(text, known)
-        return outcome
-
-    def _once(self, text: str, known: Outcome | None) -> Outcome:
         context = self.session.sparkContext
         # Jobs that start after a group was cancelled are refused too, so each run has its own.
         self._runs += 1
@@ -297,7 +286,7 @@ def failures_of(thrown: Any) -> set[str]:
         # The first failure is the cause, and Spark adds the others as suppressed errors.
         several = [each for each in (cause, *thrown.getSuppressed()) if each is not None]
         names = {name for each in several for name in failures_of(each)}
-        return names - {CANCELLED} or names or {_SEVERAL}
+        return names - CANCELLED or names or {_SEVERAL}
     if named:
         return {named.group(1)}
     return failures_of(cause) if cause is not None else {str(thrown.getClass().getName())}

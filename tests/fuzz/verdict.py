@@ -50,6 +50,9 @@ ROW_ERRORS = frozenset(
         "SCALAR_SUBQUERY_TOO_MANY_ROWS",
     }
 )
+#: One part of a query failed, and the error of another one, which was cancelled then, came first:
+#: it stands for the error of any row.
+CANCELLED = frozenset({"SPARK_JOB_CANCELLED", "java.util.concurrent.CancellationException"})
 
 
 def are_row_errors(*errors: str) -> bool:
@@ -60,7 +63,8 @@ def are_row_errors(*errors: str) -> bool:
     >>> are_row_errors("CAST_OVERFLOW and DIVIDE_BY_ZERO"), are_row_errors("INTERNAL_ERROR")
     (True, False)
     """
-    return all(name in ROW_ERRORS for error in errors for name in error.split(" and "))
+    known = ROW_ERRORS | CANCELLED
+    return all(name in known for error in errors for name in error.split(" and "))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ object TestGroups {
     "HeapHashAggregateSuite" -> 86,
     "RuleContractSuite" -> 78,
     "EliminateJoinsSuite" -> 45,
+    "JoinAfterGroupingSuite" -> 20,
     "HardTablesSuite" -> 72,
     "ReduceJoinInputSuite" -> 49,
     "ReorderJoinsSuite" -> 45,

@@ -7,6 +7,7 @@ import io.selinger.rule.{
   ComputeAggregateAsWindow,
   DeduplicateSemiJoins,
   EliminateJoins,
+  JoinAfterGrouping,
   MergeSubplansByCost,
   PushAggregateBelowJoin,
   ReduceGroupedInput,
@@ -61,6 +62,8 @@ object Registry {
       UseImportedStatistics,
       // Before all that estimates how many rows a filter keeps.
       UnwrapFunctionsInFilters,
+      // What it joins to groups may turn out to be unneeded.
+      JoinAfterGrouping,
       // Before all that compares subplans, or joins what is left.
       EliminateJoins,
       // Before orders of joins are chosen, which may differ where subplans differ only in filters.

@@ -25,6 +25,7 @@ import org.slf4j.LoggerFactory
  *     │  Spark: parse, analyse, push predicates down
  *     ▼
  *   rule/      UnwrapFunctionsInFilters  ← estimate/ bounds of values
+ *              JoinAfterGrouping    ← stats/ keys, estimate/, cost/
  *              EliminateJoins       ← stats/ keys
  *              MergeSubplansByCost  ← estimate/, cost/ as below
  *              ComputeAggregateAsWindow  ← the same

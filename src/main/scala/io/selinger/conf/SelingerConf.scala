@@ -379,6 +379,20 @@ object SelingerConf {
     "count"
   )
 
+  val JOIN_LATER_MIN_GAIN: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("aggregate.joinLaterMinGain"),
+      0.05,
+      "Share of the time of an aggregation over joins that must be saved by joining tables to its groups, " +
+        "instead of its rows. 0: whenever it is possible, even if nothing is known of the rows."
+    )(
+      value => value >= 0.0 && value < 1.0,
+      "must be at least 0 and less than 1"
+    ),
+    "aggregates",
+    "share"
+  )
+
   val SPLIT_DISTINCT_MIN_GAIN: Setting[Double] = Setting(
     ConfEntry.number(
       key("aggregate.splitDistinctMinGain"),
@@ -619,6 +633,7 @@ object SelingerConf {
     EAGER_MIN_GAIN,
     EAGER_MIN_ROWS,
     DEDUPLICATE_MIN_GAIN,
+    JOIN_LATER_MIN_GAIN,
     SPLIT_DISTINCT_MIN_GAIN,
     REDUCE_GROUPED_MIN_GAIN,
     CASCADE_MIN_GAIN,

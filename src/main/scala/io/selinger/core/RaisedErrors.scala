@@ -109,38 +109,39 @@ object RaisedErrors {
    * Whether running `plan` can raise an error that depends on its rows. A list of operators and sources
    * that are known not to: user code, and files of text, can.
    *
-   * @param fitsInt whether all values of an expression over a plan are known to fit into an int
+   * @param sumFits whether sums of an expression over a plan are known not to leave their type
    */
   def mayRaise(
       plan: LogicalPlan,
-      fitsInt: (Expression, LogicalPlan) => Boolean = (_, _) => false
+      sumFits: (Expression, LogicalPlan) => Boolean = (_, _) => false
   ): Boolean = plan match {
     case stage: LogicalQueryStage if stage.physicalPlan.isInstanceOf[QueryStageExec] => false
-    case stage: LogicalQueryStage => mayRaise(stage.logicalPlan, fitsInt)
+    case stage: LogicalQueryStage => mayRaise(stage.logicalPlan, sumFits)
     case _: LocalRelation | _: Range | _: OneRowRelation => false
     // Filled when it is first read, by the plan that was cached.
     case cached: InMemoryRelation =>
       !cached.cacheBuilder.isCachedColumnBuffersLoaded &&
-      mayRaise(cached.cacheBuilder.logicalPlan, fitsInt)
+      mayRaise(cached.cacheBuilder.logicalPlan, sumFits)
     case LogicalRelation(files: HadoopFsRelation, _, _, _, _) =>
       files.fileFormat match {
         case _: ParquetFileFormat | _: OrcFileFormat => false
         case _ => true
       }
-    case _ => operatorMayRaise(plan, fitsInt) || plan.children.exists(mayRaise(_, fitsInt))
+    case _ => operatorMayRaise(plan, sumFits) || plan.children.exists(mayRaise(_, sumFits))
   }
 
   /**
    * The same of an operator by itself, whatever its inputs are.
    *
-   * @param fitsInt whether all values of an expression over a plan are known to fit into an int
+   * @param sumFits whether sums of an expression over a plan are known not to leave their type
    */
   def operatorMayRaise(
       operator: LogicalPlan,
-      fitsInt: (Expression, LogicalPlan) => Boolean = (_, _) => false
+      sumFits: (Expression, LogicalPlan) => Boolean = (_, _) => false
   ): Boolean = {
     def holds(function: AggregateFunction) = hasRoom(function) || (function match {
-      case Sum(value, _) => operator.children.forall(fitsInt(value, _))
+      case Sum(value, _) => operator.children.forall(sumFits(value, _))
+      case Average(value, _) => operator.children.forall(sumFits(value, _))
       case _ => false
     })
     operator match {
@@ -180,6 +181,8 @@ object RaisedErrors {
    */
   private def hasRoom(function: AggregateFunction): Boolean = function match {
     case _: Count | _: Min | _: Max => true
+    // Of double.
+    case _: CentralMomentAgg | _: Covariance | _: PearsonCorrelation => true
     case Sum(UnscaledValue(Of(value)), _) => value.precision + 10 <= Decimal.MAX_LONG_DIGITS
     case Sum(_, context) if context.evalMode != EvalMode.ANSI => true
     case Sum(value, _) =>

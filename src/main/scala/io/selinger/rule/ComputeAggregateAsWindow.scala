@@ -248,7 +248,7 @@ object ComputeAggregateAsWindow
     ),
     Precondition(NotWindowed)(_.functions.forall(isWindowFunction)),
     Precondition(Reason.MayRaise)(subject =>
-      !RaisedErrors.mayRaise(subject.aggregate, ExactSums.fitsInt) &&
+      !RaisedErrors.mayRaise(subject.aggregate, ExactSums.fits) &&
         !subject.found.region.relations.exists(RaisedErrors.computesUnsafeColumns)
     ),
     Precondition(Reason.SumMayOverflow)(subject =>

@@ -155,7 +155,7 @@ private final class CoveringPlanFinder(mayRaise: Boolean) {
 
   /** Whether an operator raises errors only where one of the similar plans does, too. */
   private def isSafe(operator: LogicalPlan, isNew: Boolean): Boolean =
-    mayRaise || !isNew || !RaisedErrors.operatorMayRaise(operator, ExactSums.fitsInt)
+    mayRaise || !isNew || !RaisedErrors.operatorMayRaise(operator, ExactSums.fits)
 
   /** Whether it has columns that are computed, and may fail, only for rows that something above keeps. */
   private def evaluatesLate(plan: LogicalPlan): Boolean =

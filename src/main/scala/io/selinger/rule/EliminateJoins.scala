@@ -72,7 +72,7 @@ final class EliminateJoins(@annotation.unused session: SparkSession)
     case _ if !plan.exists(_.isInstanceOf[Join]) => plan
     case _ =>
       val (result, made) = repeated(plan)
-      told(result, made)
+      RootDecisions.on(result, made)
   }
 
   /** Leaves out joins until there are none; each time, columns that only these needed are pruned. */
@@ -102,19 +102,6 @@ final class EliminateJoins(@annotation.unused session: SparkSession)
       }.flatten.toSet
     val found = removed.flatMap(Compared.by).filter(others).toSet
     if (found.isEmpty) (left, elimination.made) else once(plan, staying ++ found)
-  }
-
-  /** The plan with decisions on its root; of Subquery, which is taken off, on the root below. */
-  private def told(plan: LogicalPlan, made: Seq[Decision]): LogicalPlan = plan match {
-    case Subquery(child, _) => plan.withNewChildren(Seq(told(child, made)))
-    case leaf: LeafNode if made.nonEmpty =>
-      // Other queries have the same object.
-      val own = leaf.makeCopy(leaf.productIterator.map(_.asInstanceOf[AnyRef]).toArray)
-      made.foreach(Decision.recordAtLeaf(own, _))
-      own
-    case root =>
-      made.foreach(Decision.record(root, _))
-      root
   }
 
   private final class Elimination(isStreaming: Boolean, staying: Set[Compared]) {

@@ -102,7 +102,7 @@ private[rule] object FinerGroups {
           val columns = new Columns(results, keys, functions.flatMap(_.flatMap(_._2.parts)))
           val plan = Aggregate(keys, columns.all, below.plan)
           val raises = (below.isOwed || below.hasForeignRows) &&
-            RaisedErrors.operatorMayRaise(plan, ExactSums.fitsInt)
+            RaisedErrors.operatorMayRaise(plan, ExactSums.fits)
           if (raises) Left(Some(Reason.MayRaise))
           else if (!CoveringPlan.canBePlanned(columns.all)) Left(None)
           else {

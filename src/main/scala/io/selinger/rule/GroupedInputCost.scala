@@ -62,6 +62,13 @@ private[rule] final class GroupedInputCost(cluster: Cluster) {
         cost.probed(known.rows.value)
     }
 
+  /** To find the groups of rows, which takes the longer the wider their keys are. */
+  def keyed(aggregate: Aggregate): Option[Double] =
+    LeafStatistics.estimator.estimate(aggregate.child).map { input =>
+      val keys = aggregate.groupingExpressions.flatMap(_.references)
+      cost.copied(JoinSide(input.rows.value, input.rowBytes(keys), shuffleExists = true))
+    }
+
   /** What joins below shuffle, since neither of their sides is small. */
   private def shuffledByJoins(node: LogicalPlan): Double = node.collect { case join: Join =>
     val sides = join.children.flatMap { side =>

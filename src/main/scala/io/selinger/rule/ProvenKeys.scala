@@ -18,6 +18,16 @@ private[rule] object ProvenKeys {
     columns.nonEmpty && columns.forall(plan.outputSet.contains) &&
       (EquiJoin.areUnique(EquiJoin.uniqueKeys(plan), columns) || areUniqueBelow(columns, plan))
 
+  /** Whether a column of a plan has no null in any row. Looks below filters and projections only. */
+  def isNeverNull(column: Attribute, plan: LogicalPlan): Boolean =
+    !column.nullable || plan.constraints.contains(IsNotNull(column)) || (plan match {
+      case Project(list, child) => renamed(column, list).exists(isNeverNull(_, child))
+      case Filter(_, child) => isNeverNull(column, child)
+      case FileRelation(relation) =>
+        WholeColumns.facts(relation, Seq(column)).exists(!_.hasNulls)
+      case _ => false
+    })
+
   private def areUniqueBelow(columns: Seq[Attribute], plan: LogicalPlan): Boolean = plan match {
     case Project(list, child) =>
       ExpressionSets.all(columns.map(renamed(_, list))).exists(areUnique(_, child))

@@ -398,7 +398,7 @@ object ReduceGroupedInput
     Precondition(Reason.StreamingPlan)(_ => !query.isStreaming),
     Precondition(MergeSubplansByCost.RandomValues)(_.sides.forall(_.deterministic)),
     Precondition(Reason.MayRaise)(
-      !_.sides.exists(RaisedErrors.mayRaise(_, ExactSums.fitsInt))
+      !_.sides.exists(RaisedErrors.mayRaise(_, ExactSums.fits))
     ),
     Precondition(GroupsShared)(subject =>
       subject.isEachPlaceKnown && subject.reduction.isDefined

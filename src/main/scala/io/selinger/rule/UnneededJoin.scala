@@ -28,7 +28,7 @@ private[rule] sealed trait UnneededJoin {
   /** Whether what is not computed any more could raise an error. */
   final def mayRaise: Boolean = {
     val unused = (join.references -- needed).filter(kept.outputSet.contains)
-    RaisedErrors.mayRaise(removed, ExactSums.fitsInt) ||
+    RaisedErrors.mayRaise(removed, ExactSums.fits) ||
     !join.condition.forall(RaisedErrors.isSafe) ||
     unused.exists(RaisedErrors.columnMayRaise(_, kept))
   }

@@ -1,7 +1,8 @@
 package io.selinger.rule
 
-import org.apache.spark.sql.catalyst.expressions.DynamicPruning
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, LogicalPlan, Window}
+import io.selinger.core.RaisedErrors
+import org.apache.spark.sql.catalyst.expressions.{AttributeSet, DynamicPruning, Expression}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, Join, LogicalPlan, Window}
 
 /** What a rule must know of the rest of a query before it changes a part. */
 private[rule] final class WholeQuery(plan: LogicalPlan) {
@@ -20,6 +21,16 @@ private[rule] final class WholeQuery(plan: LogicalPlan) {
   }
 
   private def times(part: LogicalPlan): Int = equalTo(part).size
+
+  /** Whether a condition on any of these columns can raise an error. */
+  def testsUnsafely(columns: AttributeSet): Boolean = plan.exists {
+    case Filter(condition, _) => isUnsafe(condition, columns)
+    case join: Join => join.condition.exists(isUnsafe(_, columns))
+    case _ => false
+  }
+
+  private def isUnsafe(condition: Expression, columns: AttributeSet): Boolean =
+    condition.references.exists(columns.contains) && !RaisedErrors.isSafe(condition)
 
   /** Whether a part of a plan is computed more often than the plan. */
   def isSharedBeyond(part: LogicalPlan, whole: LogicalPlan): Boolean = part match {

@@ -136,7 +136,7 @@ final class ShuffleByCommonKeys(session: SparkSession)
 
     /** Operators between the shuffles, which will run in the stage above. */
     def mayRaise: Boolean = between(outer.child).flatMap(_.logicalLink).distinct
-      .exists(RaisedErrors.operatorMayRaise(_, ExactSums.fitsInt))
+      .exists(RaisedErrors.operatorMayRaise(_, ExactSums.fits))
 
     private def between(plan: SparkPlan): Seq[SparkPlan] = plan match {
       case _: Exchange | _: QueryStageExec => Nil

@@ -34,6 +34,10 @@ object ExactSums {
     case _ => true
   }
 
+  /** Whether no sum of a value in the rows of a plan leaves the type of the sum. */
+  def fits(value: Expression, plan: LogicalPlan): Boolean =
+    fitsInt(value, plan) || fitsSum(value, plan)
+
   /** Whether a decimal has so few digits that no sum of it exceeds the 38 digits of the largest type. */
   def fitsSum(value: Expression, input: LogicalPlan): Boolean = value.dataType match {
     case decimal: DecimalType =>

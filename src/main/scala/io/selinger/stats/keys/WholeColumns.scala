@@ -30,10 +30,15 @@ import scala.util.control.NonFatal
  * What all values of some columns of a relation prove.
  *
  * @param isUnique whether no two rows have the same values, rows with a null left aside
+ * @param hasNulls whether there are such rows
  * @param consecutive for one column of whole numbers: the smallest and the largest value, where no number
  *   between them is missing
  */
-final case class KeyFacts(isUnique: Boolean, consecutive: Option[(Long, Long)])
+final case class KeyFacts(
+    isUnique: Boolean,
+    hasNulls: Boolean,
+    consecutive: Option[(Long, Long)]
+)
 
 /**
  * Columns of small relations, read in full on the driver. Unlike samples these are proofs, as long as
@@ -171,7 +176,7 @@ object WholeColumns {
     val facts = Option.when(areThere) {
       val values = chunks.map(_.flatten.map(_.values))
       if (columns.fields.indices.exists(i => isAncient(columns.fields(i), values.map(_(i)))))
-        KeyFacts(isUnique = false, None)
+        KeyFacts(isUnique = false, hasNulls = true, None)
       else factsOf(values)
     }
     facts match {
@@ -216,11 +221,15 @@ object WholeColumns {
     chunks.headOption.map(_.size) match {
       case Some(1) => ofOne(chunks.map(_.head))
       case Some(_) =>
-        val rows = chunks.iterator.flatMap(columns =>
+        def rows = chunks.iterator.flatMap(columns =>
           columns.head.indices.iterator.map(i => columns.map(_(i)))
         )
-        KeyFacts(areDistinct(rows.filterNot(_.contains(null))), None)
-      case None => KeyFacts(isUnique = true, None)
+        KeyFacts(
+          areDistinct(rows.filterNot(_.contains(null))),
+          hasNulls = rows.exists(_.contains(null)),
+          None
+        )
+      case None => KeyFacts(isUnique = true, hasNulls = false, None)
     }
 
   private def ofOne(chunks: Seq[IndexedSeq[Any]]): KeyFacts =
@@ -233,8 +242,15 @@ object WholeColumns {
         repeats ||= step == 0
         isComplete &&= step == 0 || step == 1
       }
-      KeyFacts(!repeats, Option.when(isComplete && sorted.nonEmpty)((sorted.head, sorted.last)))
-    } else KeyFacts(areDistinct(chunks.iterator.flatten.filter(_ != null)), None)
+      KeyFacts(
+        !repeats,
+        hasNulls = sorted.length < chunks.iterator.map(_.size).sum,
+        Option.when(isComplete && sorted.nonEmpty)((sorted.head, sorted.last))
+      )
+    } else {
+      def values = chunks.iterator.flatten
+      KeyFacts(areDistinct(values.filter(_ != null)), hasNulls = values.contains(null), None)
+    }
 
   /** Whether values are whole numbers, or nulls only. */
   private def isOfNumbers(values: IndexedSeq[Any]): Boolean =

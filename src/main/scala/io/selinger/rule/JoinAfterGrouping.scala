@@ -1,0 +1,300 @@
+package io.selinger.rule
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  ExpectedWork,
+  GuardedRule,
+  Hook,
+  NodeText,
+  Origin,
+  Outcome,
+  Precondition,
+  RaisedErrors,
+  Reason,
+  Remedy,
+  RuleDescription,
+  RuleKind
+}
+import io.selinger.cost.Cluster
+import io.selinger.estimate.plans.{ExactSums, RelationNames}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreePattern.{AGGREGATE, JOIN}
+import org.apache.spark.sql.classic.SparkSession
+import scala.collection.mutable.ArrayBuffer
+
+/**
+ * Groups rows by the key of a table, and joins the table to the groups, where a query joins it to all rows
+ * to group by its columns. Rows are then joined with fewer tables and hashed by narrow keys, and wide
+ * columns go through no shuffle of the aggregation.
+ *
+ * Looks at aggregations over inner joins, and in these at tables of which columns are used to group by
+ * only. Fires when (each line is a Precondition below, in this order):
+ *   1. the plan is not a stream                              else STREAMING_PLAN
+ *   2. no join has a hint                                    else HINT_OBEYED
+ *   3. nothing that would be computed for more groups can
+ *      raise errors                                          else ERRORS_DEPEND_ON_PLAN
+ *   4. no other part of the query computes the same join
+ *      for something else                                    else SHARED_SUBPLAN
+ *   5. the rows can be estimated                             else NO_STATISTICS
+ *   6. it saves at least aggregate.joinLaterMinGain          else LATER_JOIN_SAVES_LITTLE
+ *   7. the key of each such table is proven                  else GROUP_KEY_NOT_PROVEN
+ * An aggregation without such a table is passed over.
+ *
+ * {{{
+ *   SELECT c.id, c.name, c.street, sum(amount) FROM sales JOIN customers c ON customer = c.id
+ *   GROUP BY c.id, c.name, c.street
+ *   Before:  Aggregate [id, name, street]              After:  Project [id, name, street, s]
+ *            +- Join (customer = id)                           +- Join (customer = id)
+ *               :- sales                                          :- Aggregate [customer], [sum(amount) AS s]
+ *               +- customers                                      |  +- sales
+ *                                                                 +- customers
+ * }}}
+ *
+ * Correct because: each such table is joined by equality, with columns that all rows of a group have in
+ * common: columns grouped by, columns equal to these, or columns of tables joined before. Where what is
+ * compared of the table is a key, a group finds one row of it at most, the one that each row of the group
+ * would have found; so its columns depend on the group, and groups stay apart as they were. Or else a column
+ * that the query groups by identifies the table's rows, and so also what these are compared with: that
+ * is grouped by instead, and each row of the table finds the group that it would have had. Groups whose
+ * rows would have found no partner find none either. Keys are proven (ProvenKeys); a column grouped by
+ * must have no null, since all nulls make one group. Only types are compared whose equal values are
+ * the same bits. Functions are computed for groups that find no partner, too: they must not raise errors.
+ * Not done: outer joins; a table of which a function uses columns; a table none of whose keys is grouped by
+ * or equal to what is (PushAggregateBelowJoin groups such rows in part).
+ * Cost: planning O(n²) for n joined tables; a column of each such table is read, as EliminateJoins says. May
+ * lose where tables leave far fewer rows than estimated: then rows are grouped that the join would have
+ * removed.
+ * Runs in injectPreCBORule before EliminateJoins, which leaves out what is joined to groups for nothing, and
+ * before orders are chosen of what is left. A second run finds no table to take out.
+ * Conf: spark.selinger.joinAfterGrouping.enabled, spark.selinger.aggregate.joinLaterMinGain.
+ * References: Chaudhuri, Shim, Including Group-By in Query Optimization, VLDB 1994 (invariant grouping).
+ */
+final class JoinAfterGrouping(session: SparkSession)
+    extends GuardedRule(JoinAfterGrouping, SelingerConf.switches) {
+  import JoinAfterGrouping._
+
+  override protected def rewrite(plan: LogicalPlan): LogicalPlan = plan match {
+    // Spark takes their conditions apart once more, to find the rows that are written.
+    case _: RowLevelWrite => plan
+    case _ if !plan.containsAllPatterns(AGGREGATE, JOIN) => plan
+    case _ =>
+      val groupings = new Groupings(new WholeQuery(plan), new GroupedInputCost(Cluster.of(session)))
+      val result = plan.transformDown {
+        case aggregate: Aggregate if !isLate && aggregate.containsPattern(JOIN) =>
+          groupings.changed(aggregate).getOrElse(aggregate)
+      }
+      // Conditions on results move below the joins, and columns that nobody needs go.
+      RootDecisions.on(if (result eq plan) plan else TidyPlan(result), groupings.made)
+  }
+
+  private final class Groupings(query: WholeQuery, cost: GroupedInputCost) {
+    private val decided = ArrayBuffer.empty[Decision]
+
+    def made: Seq[Decision] = decided.toSeq
+
+    def changed(aggregate: Aggregate): Option[LogicalPlan] =
+      for {
+        grouping <- RegionGrouping.of(aggregate)
+        best <- bestOf(grouping.ways.map(new Subject(grouping, _, query, cost)))
+        unmet = Precondition.firstUnmet(preconditions, best)
+        outcome = Outcome.of(unmet, SelingerConf.switches.mode)
+        _ = decided += decision(best, outcome, unmet.getOrElse(JoinedLater))
+        if outcome == Outcome.Changed
+      } yield best.joins.result
+  }
+
+  /** The cheapest tables to take out; more of them, as long as that saves more. */
+  private def bestOf(ways: Seq[Subject]): Option[Subject] = {
+    // Keys are read only where that can change something.
+    val (possible, others) =
+      ways.sortBy(_.laterCost).partition(Precondition.firstUnmet(preconditions, _).isEmpty)
+    possible match {
+      case first +: more =>
+        Some(more.foldLeft(first) { (best, other) =>
+          best.together(other).filter(_.laterCost < best.laterCost).getOrElse(best)
+        })
+      case _ => others.headOption
+    }
+  }
+
+  private def decision(subject: Subject, outcome: Outcome, reason: Reason): Decision = {
+    val tables = subject.joins.tables.map(table => RelationNames.of(table.rows)).mkString(", ")
+    val keys = subject.joins.tables.map { table =>
+      s"${RelationNames.of(table.rows)} by ${table.key.map(_.name).mkString(", ")}"
+    }
+    val acts = reason == JoinedLater
+    val remedy = remedyOf(reason, subject)
+    Decision(
+      rule = info.id,
+      node = NodeText.of(subject.aggregate),
+      key = NodeText.key(subject.aggregate),
+      outcome = outcome,
+      reason = reason,
+      chosen = Option.when(acts)(s"$tables joined to groups"),
+      stock = Option.when(acts)("to all rows"),
+      detail = Some(s"Keys: ${keys.mkString("; ")}"),
+      evidence = if (isOfCosts(reason)) subject.evidence else Nil,
+      setting = remedy.map(_.key),
+      settingTo = remedy.flatMap(_.value),
+      work = subject.costs.filter(_ => acts).map { case (stock, chosen) =>
+        ExpectedWork(stock, chosen)
+      }
+    )
+  }
+
+  private def remedyOf(reason: Reason, subject: Subject): Option[Remedy] = {
+    val share = SelingerConf.JOIN_LATER_MIN_GAIN.key
+    reason match {
+      case JoinedLater =>
+        Some(subject.gain.flatMap(Remedy.above) match {
+          case Some(gain) => Remedy(share, Some(gain))
+          case None => Remedy(info.switch, Some("false"))
+        })
+      case SavesLittle => Some(Remedy(share, subject.gain.flatMap(Remedy.below)))
+      case _ => None
+    }
+  }
+}
+
+object JoinAfterGrouping
+    extends RuleDescription(
+      "joinAfterGrouping",
+      RuleKind.Logical,
+      "Groups rows by the key of a table and joins the table to the groups, where a query joins it to all " +
+        "rows to group by its columns."
+    ) {
+
+  val JoinedLater: Reason = Reason(
+    "JOINED_AFTER_GROUPING",
+    "The query groups by columns of a table that depend on a key. The rows are grouped by the key, and the " +
+      "table is joined to the groups.",
+    "Set spark.selinger.aggregate.joinLaterMinGain higher to do so less often."
+  )
+
+  val SavesLittle: Reason = Reason(
+    "LATER_JOIN_SAVES_LITTLE",
+    "A table here could be joined to the groups instead of the rows, but that would not save enough. The " +
+      "costs of both are compared below.",
+    "Set spark.selinger.aggregate.joinLaterMinGain lower to do so more often."
+  )
+
+  val KeyNotProven: Reason = Reason(
+    "GROUP_KEY_NOT_PROVEN",
+    "A table here could be joined to the groups instead of the rows, if the query grouped by a key of it. " +
+      "But it is not proven that the column has no duplicates and no nulls.",
+    "Nothing to do if there are any. Otherwise set spark.selinger.keys.maxRows above the rows of the " +
+      "table, and spark.selinger.stats.sampling.budgetMs higher if reading them takes longer: then the " +
+      "column is read while the query is planned. That works for Parquet and ORC files, and for keys of " +
+      "integers, decimals, dates, timestamps without time zone, and texts without a collation."
+  )
+
+  override def hooks: Seq[Hook] = Seq(
+    Hook.PreCbo(
+      "Spark has pruned columns by then, so it shows what a table is used for, and Selinger has not yet " +
+        "chosen orders of joins."
+    )(new JoinAfterGrouping(_))
+  )
+
+  override def reasons: Seq[Reason] = Seq(
+    Reason.StreamingPlan,
+    Reason.HintObeyed,
+    Reason.MayRaise,
+    Reason.SharedSubplan,
+    Reason.NoStatistics,
+    SavesLittle,
+    KeyNotProven,
+    JoinedLater
+  )
+
+  override def example: String =
+    "SELECT i.id, i.name, sum(s.amount) AS total FROM sales s JOIN items i ON s.item = i.id " +
+      "GROUP BY i.id, i.name"
+
+  private def costOf(joins: LaterJoins, cost: GroupedInputCost): Option[Double] = {
+    val result = TidyPlan(joins.result)
+    for {
+      groups <- result.collectFirst { case groups: Aggregate => groups }
+      plan <- cost.computed(result)
+      moved <- movedBy(groups, cost)
+    } yield plan + moved
+  }
+
+  /** What an aggregation takes, other than to compute its rows. */
+  private def movedBy(aggregate: Aggregate, cost: GroupedInputCost): Option[Double] =
+    for {
+      whole <- cost.of(aggregate)
+      plain <- cost.computed(aggregate)
+      keyed <- cost.keyed(aggregate)
+    } yield whole - plain + keyed
+
+  private final class Subject(
+      grouping: RegionGrouping,
+      val joins: LaterJoins,
+      query: WholeQuery,
+      cost: GroupedInputCost
+  ) {
+    val aggregate: Aggregate = grouping.aggregate
+
+    /** Seconds as written, and with later joins. */
+    lazy val costs: Option[(Double, Double)] =
+      for {
+        plan <- cost.computed(aggregate)
+        moved <- movedBy(aggregate, cost)
+        later <- costOf(joins, cost)
+      } yield (plan + moved, later)
+
+    def laterCost: Double = costs.fold(Double.MaxValue)(_._2)
+
+    /** With the tables of another one, too. */
+    def together(other: Subject): Option[Subject] =
+      grouping.together(joins, other.joins).map(new Subject(grouping, _, query, cost))
+
+    def gain: Option[Double] = costs.map { case (stock, later) => 1 - later / stock }
+
+    def isStreaming: Boolean = query.isStreaming
+
+    def hasHint: Boolean = grouping.region.hints.exists(_ != JoinHint.NONE)
+
+    /** Conditions on results may be tested for groups that find no partner. */
+    def mayRaise: Boolean =
+      !grouping.hasSafeResults || query.testsUnsafely(aggregate.outputSet) ||
+        RaisedErrors.operatorMayRaise(joins.groups, ExactSums.fits) ||
+        grouping.region.relations.exists(RaisedErrors.computesUnsafeColumns)
+
+    def isShared: Boolean =
+      aggregate.child
+        .collectFirst { case join: Join => join }
+        .exists(query.isSharedBeyond(_, aggregate))
+
+    def evidence: Seq[Evidence] =
+      cost.rowsOf(aggregate.child).map(rows =>
+        Evidence("rows joined as written", rows.value, "rows", rows.origin)
+      ).toSeq ++
+        cost.rowsOf(joins.groups).map(rows =>
+          Evidence("groups to join", rows.value, "rows", rows.origin)
+        ) ++
+        costs.toSeq.flatMap { case (stock, later) =>
+          Seq(
+            Evidence("cost as written", stock, "s", Origin.Derived),
+            Evidence("cost with later joins", later, "s", Origin.Derived)
+          )
+        }
+  }
+
+  private def always: Boolean = SelingerConf.JOIN_LATER_MIN_GAIN.value == 0.0
+
+  private def isOfCosts(reason: Reason): Boolean =
+    Seq(SavesLittle, KeyNotProven, JoinedLater).contains(reason)
+
+  private val preconditions: Seq[Precondition[Subject]] = Seq(
+    Precondition(Reason.StreamingPlan)(!_.isStreaming),
+    Precondition(Reason.HintObeyed)(!_.hasHint),
+    Precondition(Reason.MayRaise)(!_.mayRaise),
+    Precondition(Reason.SharedSubplan)(!_.isShared),
+    Precondition(Reason.NoStatistics)(always || _.costs.isDefined),
+    Precondition(SavesLittle)(always || _.gain.forall(_ >= SelingerConf.JOIN_LATER_MIN_GAIN.value)),
+    Precondition(KeyNotProven)(_.joins.tables.forall(_.isProven))
+  )
+}

@@ -1,0 +1,2 @@
+SELECT /*+ BROADCAST(i) */ i.id, i.name, sum(s.amount) AS total FROM sales s JOIN items i ON s.item = i.id
+GROUP BY i.id, i.name

@@ -1,0 +1,1 @@
+SELECT i.id, i.name, sum(s.amount) AS total FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name

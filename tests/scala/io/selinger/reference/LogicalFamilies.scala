@@ -7,6 +7,7 @@ import io.selinger.rule.{
   ComputeAggregateAsWindow,
   DeduplicateSemiJoins,
   EliminateJoins,
+  JoinAfterGrouping,
   MergeSubplansByCost,
   ReduceGroupedInput,
   RemoveImpliedLookups,
@@ -75,8 +76,8 @@ private object LogicalFamilies {
     ),
     Nil,
     "Literals and repeated columns leave the keys. A GROUP BY without functions below a coarser one is left out.",
-    Nothing,
-    "Not added yet: columns that a proven key determines stay among the keys.",
+    "Groups by the proven key of a joined table instead of its other columns, and joins the table to the groups.",
+    "Not added yet: columns that a key determines stay among the keys where there is no join, or a function uses the table.",
     Seq(
       FamilyQuery("aggregate_cleanup")(
         Shows.optimized("the only key is a column")(plan =>
@@ -89,6 +90,12 @@ private object LogicalFamilies {
       FamilyQuery("group_by_key")(
         Shows.optimized("there are two keys")(
           aggregates(_).map(_.groupingExpressions.size) == Seq(2)
+        )
+      ),
+      FamilyQuery("group_by_joined_key", JoinAfterGrouping)(
+        Shows.optimized("there are two keys, above the join")(plan =>
+          aggregates(plan).map(_.groupingExpressions.size) == Seq(2) &&
+            aggregates(plan).forall(has[Join](_))
         )
       )
     )

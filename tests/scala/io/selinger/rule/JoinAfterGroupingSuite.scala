@@ -6,6 +6,8 @@ import io.selinger.stats.keys.WholeColumns
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.functions.{col, count}
+import org.apache.spark.sql.types.MetadataBuilder
 import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -158,6 +160,18 @@ class JoinAfterGroupingSuite extends AnyFunSuite with SharedSession {
     )
   }
 
+  test(
+    "in correlated subqueries, fires when Spark has made joins of them: before, it looks for aggregations"
+  ) {
+    Seq("", " HAVING count(*) > 1").foreach { having =>
+      val df = isSame(
+        s"SELECT o.id, (SELECT count(*) FROM facts f JOIN dims d ON f.k = d.id WHERE d.id = o.k AND d.id < 60$having) " +
+          "FROM dupes o"
+      )
+      assert(decisions(df).exists(_.reason == rule.JoinedLater))
+    }
+  }
+
   test("the same rows where keys are null, find no partner, or there are no rows") {
     // Keys of facts leave the range of those of dims; dupes and nulls have other keys, or none.
     Seq("big", "id", "k").foreach { key =>
@@ -232,6 +246,12 @@ class JoinAfterGroupingSuite extends AnyFunSuite with SharedSession {
       "SELECT f.k, d.s, sum(f.id) FROM facts f JOIN dims d ON f.k <=> d.id GROUP BY f.k, d.s",
       "SELECT d.id, d.s, sum(f.id) FROM facts f JOIN dims d ON f.k = d.id GROUP BY ROLLUP(d.id, d.s)",
       "SELECT count(*) FROM facts f JOIN dims d ON f.k = d.id",
+      // There would be nothing to group by, and so a group of no rows.
+      "SELECT d.id, d.s, count(*) FROM (SELECT * FROM facts WHERE id < 0) f CROSS JOIN dims d GROUP BY d.id, d.s",
+      "SELECT d.id, d.s, sum(f.id) FROM facts f JOIN (SELECT 7 AS j, id, s FROM dims) d ON f.k = d.j " +
+        "GROUP BY d.id, d.s",
+      "SELECT * FROM (SELECT d.id, d.s, count(*) FROM facts f JOIN dims d ON f.k = d.id GROUP BY d.id, d.s) " +
+        "TABLESAMPLE (10 PERCENT) REPEATABLE (3)",
       // Nothing would join the other two.
       "SELECT d.id, d.s, sum(f.id), sum(g.id) FROM facts f JOIN dims d ON f.k = d.id " +
         "JOIN dupes g ON d.id = g.k GROUP BY d.id, d.s"
@@ -252,6 +272,70 @@ class JoinAfterGroupingSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("does not fire where a join compares what a group shows other bits of") {
+    withFolder { folder =>
+      spark.sql(
+        "SELECT 1 AS k, x FROM VALUES (0.0D), (-0.0D) AS v(x)"
+      ).write.parquet(s"$folder/rows")
+      spark.sql(
+        "SELECT bigint(id) AS id, 'a' AS s, label FROM VALUES (1, '0.0'), (2, '-0.0') AS v(id, label)"
+      )
+        .write.parquet(s"$folder/labels")
+      Seq(1, 2).foreach { id =>
+        doesNotFire(
+          s"SELECT d.id, d.s, f.x, count(*) FROM parquet.`$folder/rows` f JOIN " +
+            s"(SELECT int(id - ${id - 1}) AS id, s, label FROM parquet.`$folder/labels`) d " +
+            "ON f.k = d.id AND CAST(f.x AS STRING) = d.label GROUP BY d.id, d.s, f.x"
+        )
+      }
+    }
+  }
+
+  test("fires by another key where that of the join is not proven, and by each of several") {
+    withFolder { folder =>
+      spark
+        .sql("SELECT if(id = 149, 7, id) AS id, concat('n', id) AS name, s FROM dims")
+        .write
+        .parquet(s"$folder/named")
+      fires(
+        s"SELECT f.k, d.name, d.s, count(*) FROM facts f JOIN parquet.`$folder/named` d ON f.k = d.id " +
+          "GROUP BY f.k, d.name, d.s",
+        keys = 1,
+        joins = 0
+      )
+    }
+  }
+
+  test("fires whatever filters the rows below, and where only alike aggregations share a join") {
+    fires(
+      "SELECT d.id, d.s, count(*) FROM facts f JOIN dims d ON f.k = d.id WHERE d.s RLIKE 'a' GROUP BY d.id, d.s",
+      keys = 1,
+      joins = 0
+    )
+    val of = "FROM facts f JOIN dims d ON f.k = d.id JOIN dupes e ON f.id = e.id"
+    fires(
+      s"SELECT d.id, d.s, count(*) $of WHERE e.flag GROUP BY d.id, d.s UNION ALL " +
+        s"SELECT d.id, d.s, count(*) $of WHERE NOT e.flag GROUP BY d.id, d.s",
+      keys = 1,
+      joins = 1
+    )
+  }
+
+  test("keeps names, types and metadata of the results") {
+    val described = new MetadataBuilder().putString("comment", "what it is called").build()
+    val rows = spark.table("facts").alias("f").join(
+      spark.table("dims").alias("d"),
+      col("f.k") === col("d.id")
+    )
+      .select(col("f.id"), col("d.id").as("d", described), col("d.s").as("name", described))
+    def grouped = rows.groupBy("d", "name").agg(count("id").as("n"))
+    def schemaOf(df: DataFrame) = Plans.execution(df).optimizedPlan.schema
+    val expected = withConf(SelingerConf.MODE.key -> "off")(schemaOf(grouped))
+    assert(expected("name").metadata == described)
+    assert(schemaOf(grouped) == expected)
+    assert(decisions(grouped).exists(_.reason == rule.JoinedLater))
+  }
+
   test("does not fire where groups without a partner could raise an error") {
     declines(
       "SELECT d.id, d.s, sum(f.big * f.big) FROM facts f JOIN dims d ON f.k = d.id GROUP BY d.id, d.s",
@@ -260,6 +344,10 @@ class JoinAfterGroupingSuite extends AnyFunSuite with SharedSession {
     declines(
       "SELECT d.id, d.s, sum(f.id) DIV (max(f.k) - 5) FROM facts f JOIN dims d ON f.k = d.id " +
         "WHERE f.k <> 5 GROUP BY d.id, d.s",
+      Reason.MayRaise
+    )
+    declines(
+      "SELECT d.id, d.s, skewness(f.id) FROM facts f JOIN dims d ON f.k = d.id GROUP BY d.id, d.s",
       Reason.MayRaise
     )
     // Such functions are not known well enough.

@@ -181,10 +181,11 @@ object RaisedErrors {
    */
   private def hasRoom(function: AggregateFunction): Boolean = function match {
     case _: Count | _: Min | _: Max => true
-    // Of double.
-    case _: CentralMomentAgg | _: Covariance | _: PearsonCorrelation => true
+    // Of double, which does not overflow, and divided by numbers of rows only, which are tested for zero.
+    case _: StddevPop | _: StddevSamp | _: VariancePop | _: VarianceSamp | _: Covariance => true
     case Sum(UnscaledValue(Of(value)), _) => value.precision + 10 <= Decimal.MAX_LONG_DIGITS
-    case Sum(_, context) if context.evalMode != EvalMode.ANSI => true
+    case Sum(value, context) if context.evalMode != EvalMode.ANSI =>
+      value.dataType.isInstanceOf[NumericType]
     case Sum(value, _) =>
       (value.dataType, function.dataType) match {
         case (from: DecimalType, to: DecimalType) => to.precision >= from.precision + 10

@@ -15,6 +15,10 @@ private[explain] object Verdict {
       "aggregation or window without the rows that a join would drop",
       "aggregations or windows without the rows that joins would drop"
     ),
+    "joinAfterGrouping" -> (
+      "aggregation computed before its tables are joined",
+      "aggregations computed before their tables are joined"
+    ),
     "pushAggregateBelowJoin" -> (
       "aggregation moved below a join",
       "aggregations moved below joins"

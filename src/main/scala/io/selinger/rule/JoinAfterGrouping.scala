@@ -61,11 +61,11 @@ import scala.collection.mutable.ArrayBuffer
  * rows would have found no partner find none either. Keys are proven (ProvenKeys); a column grouped by
  * must have no null, since all nulls make one group. Only types are compared whose equal values are
  * the same bits. Functions are computed for groups that find no partner, too: they must not raise errors.
- * Not done: outer joins; a table of which a function uses columns; a table none of whose keys is grouped by
- * or equal to what is (PushAggregateBelowJoin groups such rows in part).
+ * Not done: outer joins; tables of which a function uses columns; tables of which no key is grouped by
+ * (PushAggregateBelowJoin groups such rows in part); correlated subqueries.
  * Cost: planning O(n²) for n joined tables; a column of each such table is read, as EliminateJoins says. May
- * lose where tables leave far fewer rows than estimated: then rows are grouped that the join would have
- * removed.
+ * lose where tables leave far fewer rows than estimated, or where a table's filter would have come before
+ * a larger join: the order written is compared, not the best one.
  * Runs in injectPreCBORule before EliminateJoins, which leaves out what is joined to groups for nothing, and
  * before orders are chosen of what is left. A second run finds no table to take out.
  * Conf: spark.selinger.joinAfterGrouping.enabled, spark.selinger.aggregate.joinLaterMinGain.
@@ -78,7 +78,11 @@ final class JoinAfterGrouping(session: SparkSession)
   override protected def rewrite(plan: LogicalPlan): LogicalPlan = plan match {
     // Spark takes their conditions apart once more, to find the rows that are written.
     case _: RowLevelWrite => plan
+    // Spark still looks for the aggregation at its root.
+    case Subquery(_, true) => plan
     case _ if !plan.containsAllPatterns(AGGREGATE, JOIN) => plan
+    // Which rows it takes depends on how these are spread.
+    case _ if plan.exists(_.isInstanceOf[Sample]) => plan
     case _ =>
       val groupings = new Groupings(new WholeQuery(plan), new GroupedInputCost(Cluster.of(session)))
       val result = plan.transformDown {
@@ -91,29 +95,44 @@ final class JoinAfterGrouping(session: SparkSession)
 
   private final class Groupings(query: WholeQuery, cost: GroupedInputCost) {
     private val decided = ArrayBuffer.empty[Decision]
+    private val own = ArrayBuffer.empty[Aggregate]
 
     def made: Seq[Decision] = decided.toSeq
 
     def changed(aggregate: Aggregate): Option[LogicalPlan] =
       for {
-        grouping <- RegionGrouping.of(aggregate)
-        best <- bestOf(grouping.ways.map(new Subject(grouping, _, query, cost)))
-        unmet = Precondition.firstUnmet(preconditions, best)
+        grouping <- if (own.exists(_ eq aggregate)) None else RegionGrouping.of(aggregate)
+        best <- bestOf(grouping)
+        unmet = unmetOf(best)
         outcome = Outcome.of(unmet, SelingerConf.switches.mode)
         _ = decided += decision(best, outcome, unmet.getOrElse(JoinedLater))
         if outcome == Outcome.Changed
-      } yield best.joins.result
+      } yield {
+        own += best.joins.groups
+        best.joins.result
+      }
+
+    private def bestOf(grouping: RegionGrouping): Option[Subject] = {
+      val ways = grouping.ways.map(new Subject(grouping, _, query, cost))
+      // What holds for all of them is asked before any cost.
+      ways.find(Precondition.firstUnmet(ofGrouping, _).isDefined).orElse(cheapest(ways))
+    }
   }
 
-  /** The cheapest tables to take out; more of them, as long as that saves more. */
-  private def bestOf(ways: Seq[Subject]): Option[Subject] = {
-    // Keys are read only where that can change something.
-    val (possible, others) =
-      ways.sortBy(_.laterCost).partition(Precondition.firstUnmet(preconditions, _).isEmpty)
+  private def unmetOf(subject: Subject): Option[Reason] =
+    Precondition.firstUnmet(ofGrouping ++ ofWay, subject)
+
+  /** The cheapest tables to join later; more of them, as long as that saves more. */
+  private def cheapest(ways: Seq[Subject]): Option[Subject] = {
+    val (possible, others) = ways.sortBy(_.laterCost).partition(unmetOf(_).isEmpty)
     possible match {
       case first +: more =>
         Some(more.foldLeft(first) { (best, other) =>
-          best.together(other).filter(_.laterCost < best.laterCost).getOrElse(best)
+          best
+            .together(other)
+            .filter(both => both.laterCost < best.laterCost && unmetOf(both).isEmpty)
+            .minByOption(_.laterCost)
+            .getOrElse(best)
         })
       case _ => others.headOption
     }
@@ -121,7 +140,8 @@ final class JoinAfterGrouping(session: SparkSession)
 
   private def decision(subject: Subject, outcome: Outcome, reason: Reason): Decision = {
     val tables = subject.joins.tables.map(table => RelationNames.of(table.rows)).mkString(", ")
-    val keys = subject.joins.tables.map { table =>
+    val told = subject.joins.tables.filter(reason != KeyNotProven || !_.isProven)
+    val keys = told.map { table =>
       s"${RelationNames.of(table.rows)} by ${table.key.map(_.name).mkString(", ")}"
     }
     val acts = reason == JoinedLater
@@ -134,7 +154,7 @@ final class JoinAfterGrouping(session: SparkSession)
       reason = reason,
       chosen = Option.when(acts)(s"$tables joined to groups"),
       stock = Option.when(acts)("to all rows"),
-      detail = Some(s"Keys: ${keys.mkString("; ")}"),
+      detail = Option.when(isOfCosts(reason))(s"Keys: ${keys.mkString("; ")}"),
       evidence = if (isOfCosts(reason)) subject.evidence else Nil,
       setting = remedy.map(_.key),
       settingTo = remedy.flatMap(_.value),
@@ -182,11 +202,12 @@ object JoinAfterGrouping
 
   val KeyNotProven: Reason = Reason(
     "GROUP_KEY_NOT_PROVEN",
-    "A table here could be joined to the groups instead of the rows, if the query grouped by a key of it. " +
-      "But it is not proven that the column has no duplicates and no nulls.",
+    "A table here could be joined to the groups instead of the rows, if it were proven that each group has " +
+      "one row of it: that the key named below has no duplicates, and no nulls where the table is joined by " +
+      "other columns.",
     "Nothing to do if there are any. Otherwise set spark.selinger.keys.maxRows above the rows of the " +
       "table, and spark.selinger.stats.sampling.budgetMs higher if reading them takes longer: then the " +
-      "column is read while the query is planned. That works for Parquet and ORC files, and for keys of " +
+      "key is read while the query is planned. That works for Parquet and ORC files, and for keys of " +
       "integers, decimals, dates, timestamps without time zone, and texts without a collation."
   )
 
@@ -248,7 +269,7 @@ object JoinAfterGrouping
     def laterCost: Double = costs.fold(Double.MaxValue)(_._2)
 
     /** With the tables of another one, too. */
-    def together(other: Subject): Option[Subject] =
+    def together(other: Subject): Seq[Subject] =
       grouping.together(joins, other.joins).map(new Subject(grouping, _, query, cost))
 
     def gain: Option[Double] = costs.map { case (stock, later) => 1 - later / stock }
@@ -259,14 +280,11 @@ object JoinAfterGrouping
 
     /** Conditions on results may be tested for groups that find no partner. */
     def mayRaise: Boolean =
-      !grouping.hasSafeResults || query.testsUnsafely(aggregate.outputSet) ||
+      !grouping.hasSafeResults || query.testsUnsafely(aggregate) ||
         RaisedErrors.operatorMayRaise(joins.groups, ExactSums.fits) ||
         grouping.region.relations.exists(RaisedErrors.computesUnsafeColumns)
 
-    def isShared: Boolean =
-      aggregate.child
-        .collectFirst { case join: Join => join }
-        .exists(query.isSharedBeyond(_, aggregate))
+    def isShared: Boolean = query.isSharedBeyondAlike(aggregate)
 
     def evidence: Seq[Evidence] =
       cost.rowsOf(aggregate.child).map(rows =>
@@ -288,11 +306,15 @@ object JoinAfterGrouping
   private def isOfCosts(reason: Reason): Boolean =
     Seq(SavesLittle, KeyNotProven, JoinedLater).contains(reason)
 
-  private val preconditions: Seq[Precondition[Subject]] = Seq(
+  /** The same whichever tables are joined later. */
+  private val ofGrouping: Seq[Precondition[Subject]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.isStreaming),
     Precondition(Reason.HintObeyed)(!_.hasHint),
     Precondition(Reason.MayRaise)(!_.mayRaise),
-    Precondition(Reason.SharedSubplan)(!_.isShared),
+    Precondition(Reason.SharedSubplan)(!_.isShared)
+  )
+
+  private val ofWay: Seq[Precondition[Subject]] = Seq(
     Precondition(Reason.NoStatistics)(always || _.costs.isDefined),
     Precondition(SavesLittle)(always || _.gain.forall(_ >= SelingerConf.JOIN_LATER_MIN_GAIN.value)),
     Precondition(KeyNotProven)(_.joins.tables.forall(_.isProven))

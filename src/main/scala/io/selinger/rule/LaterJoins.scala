@@ -6,31 +6,34 @@ import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical._
 
 /**
- * A table of which an aggregation uses columns to group by only, and whose row is known for each group.
+ * A table of which an aggregation uses columns to group by only, and of which each group has one row.
  *
  * @param place among the relations of the region
  * @param rows of the table, filtered by its own conditions
  * @param key what identifies its rows
- * @param isJoinedBy whether `key` is what the table is joined by, and not another column that the
- *   aggregation groups by
+ * @param isComparedByJoin whether the table is joined by `key`; if not, the aggregation groups by it
  */
 private[rule] final case class GroupTable(
     place: Int,
     rows: LogicalPlan,
     key: Seq[Attribute],
-    isJoinedBy: Boolean
+    isComparedByJoin: Boolean
 ) {
 
-  /** Whether no two rows have the same key. Rows whose key is null are joined with none, but make a group. */
-  def isProven: Boolean =
-    ProvenKeys.areUnique(key, rows) && (isJoinedBy || key.forall(ProvenKeys.isNeverNull(_, rows)))
+  /**
+   * Whether no two rows have the same key. Rows with a null are left aside where the join compares the
+   * key, since they have no match; all rows whose null is grouped by would be one group.
+   */
+  lazy val isProven: Boolean =
+    ProvenKeys.areUnique(key, rows) &&
+      (isComparedByJoin || key.forall(ProvenKeys.isNeverNull(_, rows)))
 }
 
 /**
  * An aggregation, and tables that can be joined to its groups instead of its rows.
  *
  * @param tables in an order in which each is joined by columns of groups, or of tables before it
- * @param added columns that rows are grouped by besides, for the joins of the groups
+ * @param added columns of rows that joins of the groups compare, and that rows are grouped by for that
  */
 private[rule] final case class LaterJoins(
     grouping: RegionGrouping,
@@ -46,7 +49,7 @@ private[rule] final case class LaterJoins(
   private val (ofGroups, ofRows) =
     region.conditions.partition(_.references.exists(later.contains))
 
-  private val first: Seq[LogicalPlan] =
+  private val remaining: Seq[LogicalPlan] =
     region.relations.indices.filterNot(places).map(region.relations)
 
   /** Each key that rows are grouped by, with its column. */
@@ -64,7 +67,7 @@ private[rule] final case class LaterJoins(
 
   /** The rows without the tables, grouped. */
   val groups: Aggregate = {
-    val rows = InnerRegion.joined(first, ofRows)
+    val rows = InnerRegion.joined(remaining, ofRows)
     val computed = firstKeys.collect { case (_, alias: Alias) => alias }
     val input = if (computed.isEmpty) rows else Project(rows.output ++ computed, rows)
     val keys = (firstKeys.map(_._2.toAttribute) ++ added).distinctBy(_.exprId)
@@ -86,14 +89,16 @@ private[rule] final case class LaterJoins(
   }
 
   private def overGroups(result: NamedExpression): NamedExpression = {
-    val value = ExpressionSets.unnamed(result).transformDown {
+    def over(expression: Expression): Expression = expression match {
       case function: AggregateExpression =>
         functions.find(_._1.semanticEquals(function)).fold[Expression](function)(_._2.toAttribute)
       case Key(value) => value
+      case other => other.mapChildren(over)
     }
-    value match {
-      case same: Attribute if same.exprId == result.exprId => same
-      case other => Alias(other, result.name)(result.exprId, result.qualifier)
+    over(ExpressionSets.unnamed(result)) match {
+      case same: Attribute if same.exprId == result.exprId => result
+      case other =>
+        Alias(other, result.name)(result.exprId, result.qualifier, Some(result.metadata))
     }
   }
 
@@ -106,18 +111,18 @@ private[rule] final case class LaterJoins(
       }
   }
 
-  /** Whether the rows that are left are joined by conditions. */
-  def isConnected: Boolean = {
+  /** Whether there is something to group by, and the rows that are left are joined by conditions. */
+  def isPossible: Boolean = {
     def reached(from: Set[Int]): Set[Int] = {
-      val columns = AttributeSet(from.toSeq.flatMap(first(_).output))
-      val next = first.indices.filterNot(from).filter { i =>
+      val columns = AttributeSet(from.toSeq.flatMap(remaining(_).output))
+      val next = remaining.indices.filterNot(from).filter { i =>
         ofRows.exists { condition =>
           condition.references.exists(columns.contains) &&
-          condition.references.exists(first(i).outputSet.contains)
+          condition.references.exists(remaining(i).outputSet.contains)
         }
       }
       if (next.isEmpty) from else reached(from ++ next)
     }
-    reached(Set(0)).size == first.size
+    groups.groupingExpressions.nonEmpty && reached(Set(0)).size == remaining.size
   }
 }

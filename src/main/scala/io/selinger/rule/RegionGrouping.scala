@@ -45,7 +45,10 @@ private[rule] final case class RegionGrouping(
   private val between: Seq[(Expression, Set[Int])] =
     region.conditions.map(condition => condition -> placesOf(condition)).filter(_._2.size > 1)
 
-  /** The ways to join tables to the groups: all tables that one of them takes along, for each. */
+  /**
+   * The ways to join tables to the groups: each table that gives a column to group by, with all tables that
+   * it takes along.
+   */
   def ways: Seq[LaterJoins] =
     relations.indices
       .filter(place => keys.exists(_.references.exists(relations(place).outputSet.contains)))
@@ -54,7 +57,7 @@ private[rule] final case class RegionGrouping(
       .flatMap(ordered)
 
   /** The tables of several ways together. */
-  def together(some: LaterJoins, others: LaterJoins): Option[LaterJoins] =
+  def together(some: LaterJoins, others: LaterJoins): Seq[LaterJoins] =
     ordered(some.places ++ others.places)
 
   /**
@@ -75,7 +78,7 @@ private[rule] final case class RegionGrouping(
     if (!places.forall(groupsOnly)) None
     else {
       val owned = AttributeSet(places.toSeq.flatMap(relations(_).output))
-      val told = AttributeSet(places.toSeq.flatMap(toldByKey))
+      val told = AttributeSet(places.toSeq.flatMap(comparedWithKeyed))
       val more = between
         .filter(_._2.exists(places))
         .flatMap(_._1.references)
@@ -84,11 +87,12 @@ private[rule] final case class RegionGrouping(
       if (more.isEmpty) Some(places) else closure(places ++ more)
     }
 
+  // A group shows other bits than those of its rows where equal values may differ in them.
   private def isGroupedBy(column: Attribute): Boolean =
-    columnsGroupedBy.exists(equal.areEqual(_, column))
+    AggregatePush.isComparable(column) && columnsGroupedBy.exists(equal.areEqual(_, column))
 
-  /** Columns of others that are compared with a table whose row each group tells by another key. */
-  private def toldByKey(place: Int): Seq[Attribute] =
+  /** Columns of others that a join compares with a table, of which the aggregation groups by another key. */
+  private def comparedWithKeyed(place: Int): Seq[Attribute] =
     if (ownKey(place).isEmpty) Nil else between.flatMap(one => compared(place, one._1)).map(_._2)
 
   /** Columns that a condition compares for equality: one of a relation, and one of others. */
@@ -108,22 +112,30 @@ private[rule] final case class RegionGrouping(
 
   /**
    * Tables in an order in which the columns that each is joined by are those of groups, or of tables
-   * before it.
+   * before it. Each is identified by what its join compares, if possible; or else by another key that is
+   * grouped by, if possible.
    */
-  private def ordered(places: Set[Int]): Option[LaterJoins] = {
+  private def ordered(places: Set[Int]): Seq[LaterJoins] =
+    Seq(
+      true,
+      false
+    ).flatMap(ordered(places, _)).distinctBy(_.tables.map(_.key)).filter(_.isPossible)
+
+  private def ordered(places: Set[Int], byJoinFirst: Boolean): Option[LaterJoins] = {
     def next(tables: Seq[GroupTable], added: Seq[Attribute]): Option[LaterJoins] = {
       val left = places -- tables.map(_.place)
       if (left.isEmpty) Some(LaterJoins(this, tables, added.distinctBy(_.exprId)))
       else
-        left.toSeq.sorted.iterator.flatMap(table(_, tables, left)).nextOption().flatMap {
-          case (found, columns) => next(tables :+ found, added ++ columns)
-        }
+        left.toSeq.sorted.iterator
+          .flatMap(table(_, tables, left, byJoinFirst))
+          .nextOption()
+          .flatMap { case (found, columns) => next(tables :+ found, added ++ columns) }
     }
-    if (places.size == relations.size) None else next(Nil, Nil).filter(_.isConnected)
+    if (places.size == relations.size) None else next(Nil, Nil)
   }
 
   /**
-   * A table that each group identifies, with the columns of the rows that it is joined by.
+   * A table of which each group has one row, with the columns of the rows that it is joined by.
    *
    * @param before tables that are joined before
    * @param left this one and those that are joined after it
@@ -131,32 +143,28 @@ private[rule] final case class RegionGrouping(
   private def table(
       place: Int,
       before: Seq[GroupTable],
-      left: Set[Int]
+      left: Set[Int],
+      byJoinFirst: Boolean
   ): Option[(GroupTable, Seq[Attribute])] = {
-    val known = AttributeSet(before.flatMap(_.rows.output))
+    val joined = AttributeSet(before.flatMap(_.rows.output))
     val conditions = between.collect {
-      case (condition, joined) if joined(place) && !(left - place).exists(joined) => condition
+      case (condition, places) if places(place) && !(left - place).exists(places) => condition
     }
     val foreign = AttributeSet(conditions.flatMap(_.references)) -- relations(place).output
-    val ofRows = (foreign -- known).toSeq
     val pairs = conditions.flatMap(compared(place, _))
-    val (told, others) = pairs.partition { case (_, other) =>
-      known.contains(other) || isGroupedBy(other)
-    }
-    def isTold(column: Attribute) = known.contains(column) || isGroupedBy(column)
-    def rows = filtered(place)
-    if (told.nonEmpty && foreign.forall(isTold))
-      Some((
-        GroupTable(place, rows, told.map(_._1).distinctBy(_.exprId), isJoinedBy = true),
-        ofRows
-      ))
-    else
-      ownKey(place)
-        .filter(_ =>
-          foreign.forall(column => isTold(column) || others.exists(_._2.exprId == column.exprId))
-        )
-        .map(key => (GroupTable(place, rows, Seq(key), isJoinedBy = false), ofRows))
-        .headOption
+    def isKnown(column: Attribute) = joined.contains(column) || isGroupedBy(column)
+    def found(key: Seq[Attribute], isComparedByJoin: Boolean) =
+      (GroupTable(place, filtered(place), key, isComparedByJoin), (foreign -- joined).toSeq)
+    val compares = pairs.collect { case (key, other) if isKnown(other) => key }.distinctBy(_.exprId)
+    val byJoin =
+      Option.when(mayIdentify(place, compares) && foreign.forall(isKnown))(found(compares, true))
+    // Its row tells what it is compared with.
+    val isTold =
+      foreign.forall(column => isKnown(column) || pairs.exists(_._2.exprId == column.exprId))
+    val byOwnKey = ownKey(place).filter(_ => pairs.nonEmpty && isTold).map(key =>
+      found(Seq(key), isComparedByJoin = false)
+    )
+    if (byJoinFirst) byJoin.orElse(byOwnKey) else byOwnKey.orElse(byJoin)
   }
 
   private def filtered(place: Int): LogicalPlan = {

@@ -16,7 +16,7 @@ import org.apache.spark.sql.catalyst.rules.RuleExecutor
  */
 private[rule] object TidyPlan {
 
-  private val most = 5
+  private val most = 20
 
   private final class Executor extends RuleExecutor[LogicalPlan] {
     override protected def batches: Seq[Batch] = Seq(

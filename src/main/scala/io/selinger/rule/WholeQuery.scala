@@ -22,12 +22,15 @@ private[rule] final class WholeQuery(plan: LogicalPlan) {
 
   private def times(part: LogicalPlan): Int = equalTo(part).size
 
-  /** Whether a condition on any of these columns can raise an error. */
-  def testsUnsafely(columns: AttributeSet): Boolean = plan.exists {
-    case Filter(condition, _) => isUnsafe(condition, columns)
-    case join: Join => join.condition.exists(isUnsafe(_, columns))
-    case _ => false
-  }
+  /** Whether a condition above a part of the plan, on any of its columns, can raise an error. */
+  def testsUnsafely(part: LogicalPlan): Boolean = testsUnsafely(plan, part)
+
+  private def testsUnsafely(above: LogicalPlan, part: LogicalPlan): Boolean =
+    (above ne part) && ((above match {
+      case Filter(condition, _) => isUnsafe(condition, part.outputSet)
+      case join: Join => join.condition.exists(isUnsafe(_, part.outputSet))
+      case _ => false
+    }) || above.children.exists(testsUnsafely(_, part)))
 
   private def isUnsafe(condition: Expression, columns: AttributeSet): Boolean =
     condition.references.exists(columns.contains) && !RaisedErrors.isSafe(condition)
@@ -36,6 +39,21 @@ private[rule] final class WholeQuery(plan: LogicalPlan) {
   def isSharedBeyond(part: LogicalPlan, whole: LogicalPlan): Boolean = part match {
     case _: Join | _: Aggregate | _: Window => times(part) > times(whole)
     case _ => false
+  }
+
+  /** Whether a join in an aggregation is computed for something else than aggregations like it. */
+  def isSharedBeyondAlike(aggregate: Aggregate): Boolean = {
+    val joins = aggregate.child.collect { case join: Join => join }
+    lazy val alike = operators.collect {
+      case other: Aggregate
+          if other.groupingExpressions.size == aggregate.groupingExpressions.size &&
+            other.aggregateExpressions.size == aggregate.aggregateExpressions.size =>
+        other
+    }
+    joins.exists { join =>
+      val uses = equalTo(join)
+      uses.size > 1 && uses.exists(use => !alike.exists(_.exists(_ eq use)))
+    }
   }
 
   /** Spark prunes partitions by the rows of a join's side only while both are the same plan. */

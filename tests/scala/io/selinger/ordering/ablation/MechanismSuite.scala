@@ -250,6 +250,6 @@ class MechanismSuite extends AnyFunSuite with SharedSession {
       info(s"${mechanism.name} changes ${order.map(i => s"order $i").orElse(query)}")
     }
     val rest = Mechanism.all.toSet -- changing
-    assert(rest == unchanging.keySet, s"unchanged: ${rest.mkString(", ")}")
+    assert(rest.subsetOf(unchanging.keySet), s"unchanged: ${rest.mkString(", ")}")
   }
 }

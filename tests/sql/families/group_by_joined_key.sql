@@ -1,0 +1,3 @@
+-- The name depends on the item, so sales are grouped by the item alone, and named afterwards.
+-- set spark.selinger.aggregate.joinLaterMinGain=0
+SELECT i.id, i.name, sum(s.amount) AS total FROM sales s JOIN items i ON s.item = i.id GROUP BY i.id, i.name

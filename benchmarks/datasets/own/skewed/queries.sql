@@ -91,3 +91,9 @@ GROUP BY o_channel
 SELECT e_kind, year(e_time), count(*), count(DISTINCT e_customer)
 FROM event JOIN customer ON c_id = e_customer LEFT JOIN product ON p_id = e_product
 GROUP BY e_kind, year(e_time)
+
+-- q16: the customers who bought most, with the columns that one wants to see of them
+SELECT c_id, c_email, c_city, c_segment, sum(o_total) AS total, count(*), max(o_date)
+FROM customer JOIN orders ON o_customer = c_id
+GROUP BY c_id, c_email, c_city, c_segment
+ORDER BY total DESC, c_id LIMIT 100

@@ -200,10 +200,14 @@ class Grammar:
             similar = self._similar_groups(depth)
             if similar is not None:
                 return similar
+        if depth > 1 and want is None and self.chance(0.07):
+            keyed = self._groups_by_key(depth)
+            if keyed is not None:
+                return keyed
         source = self._source(depth, most=4 if depth > 2 else 1)
         where = self._conditions(source, depth)
         if want is None and roll < 0.48:
-            return self._grouped(source, where, depth, outermost)
+            return self._grouped(source, where, outermost)
         if want is None and roll < 0.60:
             result = self._windowed(source, where, outermost)
             return self._first_of_each(result) if self.chance(0.3) else result
@@ -599,8 +603,17 @@ class Grammar:
 
     # ---- GROUP BY --------------------------------------------------------------------------
 
-    def _grouped(self, source: Source, where: list[Expr], depth: int, outermost: bool) -> Result:
-        keys = self.some(source.columns, 0, 3)
+    def _grouped(
+        self,
+        source: Source,
+        where: list[Expr],
+        outermost: bool,
+        keys: list[ScopeColumn] | None = None,
+        aggregated: Sequence[ScopeColumn] = (),
+    ) -> Result:
+        """Group by some columns, which may be given, as what is aggregated may be."""
+        keys = self.some(source.columns, 0, 3) if keys is None else keys
+        aggregated = aggregated or source.columns
         items, columns = [], []
         grouping = (
             self.one(["ROLLUP", "CUBE", "GROUPING SETS"]) if keys and self.chance(0.2) else ""
@@ -621,13 +634,13 @@ class Grammar:
             items.append(Item(Op(INT, "CAST(grouping({0}) AS INT)", [self.one(keys).col]), name))
             columns.append(ScopeColumn("", name, INT, True, source.rows * factor, ()))
         for _ in range(self.rng.randint(0 if keys else 1, 3)):
-            agg, tame = self._aggregate(source.columns, outermost)
+            agg, tame = self._aggregate(aggregated, outermost)
             name = self._name()
             items.append(Item(agg, name))
             columns.append(ScopeColumn("", name, agg.type, tame, source.rows * factor, ()))
         having: list[Expr] = []
         if keys and self.chance(0.25):
-            agg, _ = self._aggregate(source.columns, outermost=False)
+            agg, _ = self._aggregate(aggregated, outermost=False)
             limit = Lit(agg.type, _plain_value(agg.type))
             having.append(Op(BOOLEAN, f"({{0}} {self.one(_COMPARISONS)} {{1}})", [agg, limit]))
         query = Select(
@@ -642,6 +655,33 @@ class Grammar:
         )
         rows = source.rows * factor if keys else 1
         return Result(query, columns, max(1, rows))
+
+    def _groups_by_key(self, depth: int) -> Result | None:
+        """Group rows by a key of a table that they are joined with, and by its columns."""
+        rows = source = self._named(*self.one(self.tables))
+        keys: list[ScopeColumn] = []
+        for _ in range(self.one([1, 1, 2])):
+            table = self._named(*self.one(self.tables))
+            key = next(column for column in table.columns if column.name == "id")
+            columns = [column for column in source.columns if column.type.is_integer]
+            if not columns:
+                return None
+            column = self.one(columns)
+            conditions = [self._equal(column, key, null_safe=False)]
+            if self.chance(0.15):
+                conditions.append(self.condition([*source.columns, *table.columns], 1))
+            joined = self._join(
+                "INNER", source, table, Logic(BOOLEAN, "AND", conditions), key.most, column.most
+            )
+            if joined.rows > MOST_ROWS:
+                return None
+            keys = keys or [self.one([column, key])]
+            keys += self.some([other for other in table.columns if other != key], 1, 2)
+            source = joined
+        keys += self.some(rows.columns, 0, 1)
+        unique = list({(key.alias, key.name): key for key in keys}.values())
+        aggregated = rows.columns if self.chance(0.85) else ()
+        return self._grouped(source, self._conditions(source, depth), False, unique, aggregated)
 
     def _several_aggregations(self, depth: int) -> Result:
         """Make aggregations without groups that read the same, each under filters of its own."""
@@ -690,7 +730,7 @@ class Grammar:
     def _similar_groups(self, depth: int) -> Result | None:
         """Use one grouped query several times, each time under conditions of its own."""
         source = self._source(depth - 1, most=2)
-        groups = self._grouped(source, self._conditions(source, 1), depth - 1, False)
+        groups = self._grouped(source, self._conditions(source, 1), False)
         places = []
         for _ in range(self.one([2, 2, 3])):
             alias = self._alias("v")

@@ -39,7 +39,8 @@ import scala.collection.mutable.ArrayBuffer
  *      for something else                                    else SHARED_SUBPLAN
  *   5. the rows can be estimated                             else NO_STATISTICS
  *   6. it saves at least aggregate.joinLaterMinGain          else LATER_JOIN_SAVES_LITTLE
- *   7. the key of each such table is proven                  else GROUP_KEY_NOT_PROVEN
+ *   7. the key of each such table is proven, or the groups
+ *      are merged after the joins                            else GROUP_KEY_NOT_PROVEN
  * An aggregation without such a table is passed over.
  *
  * {{{
@@ -60,16 +61,20 @@ import scala.collection.mutable.ArrayBuffer
  * is grouped by instead, and each row of the table finds the group that it would have had. Groups whose
  * rows would have found no partner find none either. Keys are proven (ProvenKeys); a column grouped by
  * must have no null, since all nulls make one group. Only types are compared whose equal values are
- * the same bits. Functions are computed for groups that find no partner, too: they must not raise errors.
+ * the same bits. Where keys are not proven, the aggregation stays above the joins, and merges what is grouped:
+ * all rows of a group find the same rows of the tables, and functions are merged as PartialAggregate says; a
+ * row that a group finds twice repeats the group as it would have repeated its rows. Functions are computed for groups that find no partner, too: they must not raise errors.
  * Not done: outer joins; tables of which a function uses columns; tables of which no key is grouped by
  * (PushAggregateBelowJoin groups such rows in part); correlated subqueries.
  * Cost: planning O(n²) for n joined tables; a column of each such table is read, as EliminateJoins says. May
  * lose where tables leave far fewer rows than estimated, or where a table's filter would have come before
  * a larger join: the order written is compared, not the best one.
  * Runs in injectPreCBORule before EliminateJoins, which leaves out what is joined to groups for nothing, and
- * before orders are chosen of what is left. A second run finds no table to take out.
+ * before orders are chosen of what is left. A second run finds no table to take out, or groups that are
+ * grouped already.
  * Conf: spark.selinger.joinAfterGrouping.enabled, spark.selinger.aggregate.joinLaterMinGain.
- * References: Chaudhuri, Shim, Including Group-By in Query Optimization, VLDB 1994 (invariant grouping).
+ * References: Chaudhuri, Shim, Including Group-By in Query Optimization, VLDB 1994 (invariant grouping);
+ * Yan, Larson, Eager Aggregation and Lazy Aggregation, VLDB 1995.
  */
 final class JoinAfterGrouping(session: SparkSession)
     extends GuardedRule(JoinAfterGrouping, SelingerConf.switches) {
@@ -105,7 +110,7 @@ final class JoinAfterGrouping(session: SparkSession)
         best <- bestOf(grouping)
         unmet = unmetOf(best)
         outcome = Outcome.of(unmet, SelingerConf.switches.mode)
-        _ = decided += decision(best, outcome, unmet.getOrElse(JoinedLater))
+        _ = decided += decision(best, outcome, unmet.getOrElse(best.joined))
         if outcome == Outcome.Changed
       } yield {
         own += best.joins.groups
@@ -144,7 +149,7 @@ final class JoinAfterGrouping(session: SparkSession)
     val keys = told.map { table =>
       s"${RelationNames.of(table.rows)} by ${table.key.map(_.name).mkString(", ")}"
     }
-    val acts = reason == JoinedLater
+    val acts = reason == subject.joined
     val remedy = remedyOf(reason, subject)
     Decision(
       rule = info.id,
@@ -167,7 +172,7 @@ final class JoinAfterGrouping(session: SparkSession)
   private def remedyOf(reason: Reason, subject: Subject): Option[Remedy] = {
     val share = SelingerConf.JOIN_LATER_MIN_GAIN.key
     reason match {
-      case JoinedLater =>
+      case JoinedLater | GroupsMerged =>
         Some(subject.gain.flatMap(Remedy.above) match {
           case Some(gain) => Remedy(share, Some(gain))
           case None => Remedy(info.switch, Some("false"))
@@ -193,6 +198,14 @@ object JoinAfterGrouping
     "Set spark.selinger.aggregate.joinLaterMinGain higher to do so less often."
   )
 
+  val GroupsMerged: Reason = Reason(
+    "GROUPS_MERGED_AFTER_JOIN",
+    "The rows are grouped by the columns that a table is joined by, the table is joined to the groups, and " +
+      "the groups are merged by its columns. They are merged because it is not proven that each group has one " +
+      "row of the table.",
+    "Set spark.selinger.aggregate.joinLaterMinGain higher to do so less often."
+  )
+
   val SavesLittle: Reason = Reason(
     "LATER_JOIN_SAVES_LITTLE",
     "A table here could be joined to the groups instead of the rows, but that would not save enough. The " +
@@ -204,7 +217,8 @@ object JoinAfterGrouping
     "GROUP_KEY_NOT_PROVEN",
     "A table here could be joined to the groups instead of the rows, if it were proven that each group has " +
       "one row of it: that the key named below has no duplicates, and no nulls where the table is joined by " +
-      "other columns.",
+      "other columns. The groups cannot be merged afterwards, because of a function here or because of the " +
+      "cost.",
     "Nothing to do if there are any. Otherwise set spark.selinger.keys.maxRows above the rows of the " +
       "table, and spark.selinger.stats.sampling.budgetMs higher if reading them takes longer: then the " +
       "key is read while the query is planned. That works for Parquet and ORC files, and for keys of " +
@@ -226,6 +240,7 @@ object JoinAfterGrouping
     Reason.NoStatistics,
     SavesLittle,
     KeyNotProven,
+    GroupsMerged,
     JoinedLater
   )
 
@@ -235,11 +250,11 @@ object JoinAfterGrouping
 
   private def costOf(joins: LaterJoins, cost: GroupedInputCost): Option[Double] = {
     val result = TidyPlan(joins.result)
+    val own = result.collect { case aggregate: Aggregate if joins.isOwn(aggregate) => aggregate }
     for {
-      groups <- result.collectFirst { case groups: Aggregate => groups }
       plan <- cost.computed(result)
-      moved <- movedBy(groups, cost)
-    } yield plan + moved
+      moved <- ExpressionSets.all(own.map(movedBy(_, cost)))
+    } yield plan + moved.sum
   }
 
   /** What an aggregation takes, other than to compute its rows. */
@@ -257,6 +272,9 @@ object JoinAfterGrouping
       cost: GroupedInputCost
   ) {
     val aggregate: Aggregate = grouping.aggregate
+
+    /** What is told of it where nothing speaks against it. */
+    def joined: Reason = if (joins.merges) GroupsMerged else JoinedLater
 
     /** Seconds as written, and with later joins. */
     lazy val costs: Option[(Double, Double)] =
@@ -304,7 +322,7 @@ object JoinAfterGrouping
   private def always: Boolean = SelingerConf.JOIN_LATER_MIN_GAIN.value == 0.0
 
   private def isOfCosts(reason: Reason): Boolean =
-    Seq(SavesLittle, KeyNotProven, JoinedLater).contains(reason)
+    Seq(SavesLittle, KeyNotProven, GroupsMerged, JoinedLater).contains(reason)
 
   /** The same whichever tables are joined later. */
   private val ofGrouping: Seq[Precondition[Subject]] = Seq(
@@ -317,6 +335,8 @@ object JoinAfterGrouping
   private val ofWay: Seq[Precondition[Subject]] = Seq(
     Precondition(Reason.NoStatistics)(always || _.costs.isDefined),
     Precondition(SavesLittle)(always || _.gain.forall(_ >= SelingerConf.JOIN_LATER_MIN_GAIN.value)),
-    Precondition(KeyNotProven)(_.joins.tables.forall(_.isProven))
+    Precondition(KeyNotProven)(subject =>
+      subject.joins.merges || subject.joins.tables.forall(_.isProven)
+    )
   )
 }

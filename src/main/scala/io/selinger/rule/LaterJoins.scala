@@ -1,5 +1,6 @@
 package io.selinger.rule
 
+import io.selinger.estimate.joins.EquiJoin
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.Inner
@@ -34,11 +35,14 @@ private[rule] final case class GroupTable(
  *
  * @param tables in an order in which each is joined by columns of groups, or of tables before it
  * @param added columns of rows that joins of the groups compare, and that rows are grouped by for that
+ * @param merges whether the groups are merged after the joins, so that they need not have one row each of
+ *   the tables
  */
 private[rule] final case class LaterJoins(
     grouping: RegionGrouping,
     tables: Seq[GroupTable],
-    added: Seq[Attribute]
+    added: Seq[Attribute],
+    merges: Boolean
 ) {
   import grouping.region
 
@@ -52,27 +56,49 @@ private[rule] final case class LaterJoins(
   private val remaining: Seq[LogicalPlan] =
     region.relations.indices.filterNot(places).map(region.relations)
 
+  private val rows: LogicalPlan = InnerRegion.joined(remaining, ofRows)
+
   /** Each key that rows are grouped by, with its column. */
   private val firstKeys: Seq[(Expression, NamedExpression)] =
-    grouping.keys.filterNot(_.references.exists(later.contains)).map {
-      case column: Attribute => column -> column
-      case computed => computed -> Alias(computed, "key")()
+    grouping.keys.filterNot(_.references.exists(later.contains)).map(key => key -> named(key))
+
+  private def named(key: Expression): NamedExpression = key match {
+    case column: Attribute => column
+    case computed => Alias(computed, "key")()
+  }
+
+  /** What is computed of each group, and each function's value above the joins. */
+  private val functions: Seq[(AggregateExpression, Option[PartialAggregate])] =
+    grouping.functions.map { function =>
+      region.over(function) match {
+        case below: AggregateExpression if merges =>
+          function -> PartialAggregate.of(below, rows)
+        case below =>
+          val whole = Alias(below, function.aggregateFunction.prettyName)()
+          function -> Some(PartialAggregate(Seq(whole), whole.toAttribute))
+      }
     }
-
-  private val functions: Seq[(AggregateExpression, Alias)] =
-    grouping.functions.map(function => function -> aliasOf(function))
-
-  private def aliasOf(function: AggregateExpression): Alias =
-    Alias(region.over(function), function.aggregateFunction.prettyName)()
 
   /** The rows without the tables, grouped. */
   val groups: Aggregate = {
-    val rows = InnerRegion.joined(remaining, ofRows)
-    val computed = firstKeys.collect { case (_, alias: Alias) => alias }
-    val input = if (computed.isEmpty) rows else Project(rows.output ++ computed, rows)
     val keys = (firstKeys.map(_._2.toAttribute) ++ added).distinctBy(_.exprId)
-    Aggregate(keys, keys ++ functions.map(_._2), input)
+    Aggregate(
+      keys,
+      keys ++ functions.flatMap(_._2).flatMap(_.parts),
+      withComputed(firstKeys.map(_._2), rows)
+    )
   }
+
+  private def withComputed(columns: Seq[NamedExpression], plan: LogicalPlan): LogicalPlan = {
+    val computed = columns.collect { case alias: Alias => alias }
+    if (computed.isEmpty) plan else Project(plan.output ++ computed, plan)
+  }
+
+  /** What the aggregation groups by, over groups and tables. */
+  private val lastKeys: Seq[(Expression, NamedExpression)] =
+    grouping.written.zip(grouping.keys).map { case (written, key) =>
+      written -> firstKeys.find(_._1 eq key).fold(named(key))(_._2.toAttribute)
+    }
 
   /** What takes the place of the aggregation. */
   val result: LogicalPlan = {
@@ -85,14 +111,27 @@ private[rule] final case class LaterJoins(
       }
       Join(plan, table.rows, Inner, between.reduceOption(And(_, _)), JoinHint.NONE)
     }
-    Project(grouping.aggregate.aggregateExpressions.map(overGroups), joined)
+    val results = grouping.aggregate.aggregateExpressions.map(overGroups)
+    val keyed = withComputed(lastKeys.map(_._2), joined)
+    if (merges) Aggregate(lastKeys.map(_._2.toAttribute).distinctBy(_.exprId), results, keyed)
+    else Project(results, keyed)
+  }
+
+  /** Whether an aggregation is that of the rows, or that of the groups. */
+  def isOwn(aggregate: Aggregate): Boolean = {
+    def idsOf(keys: Seq[Expression]) = keys.flatMap(_.references.map(_.exprId)).toSet
+    val ids = idsOf(aggregate.groupingExpressions)
+    ids == idsOf(groups.groupingExpressions) || merges && ids == lastKeys.map(_._2.exprId).toSet
   }
 
   private def overGroups(result: NamedExpression): NamedExpression = {
     def over(expression: Expression): Expression = expression match {
       case function: AggregateExpression =>
-        functions.find(_._1.semanticEquals(function)).fold[Expression](function)(_._2.toAttribute)
-      case Key(value) => value
+        functions.collectFirst {
+          case (same, Some(value)) if same.semanticEquals(function) => value.merged
+        }.getOrElse(function)
+      case key if lastKeys.exists(_._1.semanticEquals(key)) =>
+        lastKeys.find(_._1.semanticEquals(key)).map(_._2.toAttribute).get
       case other => other.mapChildren(over)
     }
     over(ExpressionSets.unnamed(result)) match {
@@ -102,16 +141,10 @@ private[rule] final case class LaterJoins(
     }
   }
 
-  /** What the aggregation groups by, over groups and tables. */
-  private object Key {
-    def unapply(written: Expression): Option[Expression] =
-      grouping.written.zip(grouping.keys).collectFirst {
-        case (same, key) if same.semanticEquals(written) =>
-          firstKeys.find(_._1 eq key).fold(key)(_._2.toAttribute)
-      }
-  }
-
-  /** Whether there is something to group by, and the rows that are left are joined by conditions. */
+  /**
+   * Whether rows are grouped by something that is no key of them, the rows that are left are joined by
+   * conditions, and the functions can be merged where that is needed.
+   */
   def isPossible: Boolean = {
     def reached(from: Set[Int]): Set[Int] = {
       val columns = AttributeSet(from.toSeq.flatMap(remaining(_).output))
@@ -123,6 +156,9 @@ private[rule] final case class LaterJoins(
       }
       if (next.isEmpty) from else reached(from ++ next)
     }
-    groups.groupingExpressions.nonEmpty && reached(Set(0)).size == remaining.size
+    val keys = groups.groupingExpressions
+    keys.nonEmpty && functions.forall(_._2.isDefined) &&
+    reached(Set(0)).size == remaining.size &&
+    !EquiJoin.areUnique(EquiJoin.uniqueKeys(groups.child), keys)
   }
 }

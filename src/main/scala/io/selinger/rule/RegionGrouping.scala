@@ -116,15 +116,16 @@ private[rule] final case class RegionGrouping(
    * grouped by, if possible.
    */
   private def ordered(places: Set[Int]): Seq[LaterJoins] =
-    Seq(
-      true,
-      false
-    ).flatMap(ordered(places, _)).distinctBy(_.tables.map(_.key)).filter(_.isPossible)
+    Seq(true, false)
+      .flatMap(byJoinFirst => ordered(places, byJoinFirst))
+      .distinctBy(_.tables.map(_.key))
+      .flatMap(joins => Seq(joins, joins.copy(merges = true)))
+      .filter(_.isPossible)
 
   private def ordered(places: Set[Int], byJoinFirst: Boolean): Option[LaterJoins] = {
     def next(tables: Seq[GroupTable], added: Seq[Attribute]): Option[LaterJoins] = {
       val left = places -- tables.map(_.place)
-      if (left.isEmpty) Some(LaterJoins(this, tables, added.distinctBy(_.exprId)))
+      if (left.isEmpty) Some(LaterJoins(this, tables, added.distinctBy(_.exprId), merges = false))
       else
         left.toSeq.sorted.iterator
           .flatMap(table(_, tables, left, byJoinFirst))

@@ -1,6 +1,7 @@
 package io.selinger.rule
 
 import io.selinger.core.RaisedErrors
+import io.selinger.estimate.predicates.Selectivity
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, DynamicPruning, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, Join, LogicalPlan, Window}
 
@@ -22,13 +23,20 @@ private[rule] final class WholeQuery(plan: LogicalPlan) {
 
   private def times(part: LogicalPlan): Int = equalTo(part).size
 
-  /** Whether a condition above a part of the plan, on any of its columns, can raise an error. */
+  /**
+   * Whether a condition above a part of the plan can raise an error, and may be tested for its rows as soon
+   * as they are there. One that needs other relations stays where it is: no order of joins moves it.
+   */
   def testsUnsafely(part: LogicalPlan): Boolean = testsUnsafely(plan, part)
 
   private def testsUnsafely(above: LogicalPlan, part: LogicalPlan): Boolean =
     (above ne part) && ((above match {
       case Filter(condition, _) => isUnsafe(condition, part.outputSet)
-      case join: Join => join.condition.exists(isUnsafe(_, part.outputSet))
+      case join: Join =>
+        join.condition.toSeq
+          .flatMap(Selectivity.conjuncts)
+          .filter(_.references.subsetOf(part.outputSet))
+          .exists(isUnsafe(_, part.outputSet))
       case _ => false
     }) || above.children.exists(testsUnsafely(_, part)))
 
@@ -41,13 +49,12 @@ private[rule] final class WholeQuery(plan: LogicalPlan) {
     case _ => false
   }
 
-  /** Whether a join in an aggregation is computed for something else than aggregations like it. */
+  /** Whether a join in an aggregation is computed for something else than aggregations by as many columns. */
   def isSharedBeyondAlike(aggregate: Aggregate): Boolean = {
     val joins = aggregate.child.collect { case join: Join => join }
     lazy val alike = operators.collect {
       case other: Aggregate
-          if other.groupingExpressions.size == aggregate.groupingExpressions.size &&
-            other.aggregateExpressions.size == aggregate.aggregateExpressions.size =>
+          if other.groupingExpressions.size == aggregate.groupingExpressions.size =>
         other
     }
     joins.exists { join =>

@@ -62,6 +62,14 @@ private[rule] final class GroupedInputCost(cluster: Cluster) {
         cost.probed(known.rows.value)
     }
 
+  /** Groups that all tasks have together, for each row. */
+  def shareInTasks(aggregate: Aggregate): Option[Double] =
+    for {
+      input <- LeafStatistics.estimator.estimate(aggregate.child)
+      groups <- LeafStatistics.estimator.estimate(aggregate)
+      met = TaskGroups.of(aggregate.child, input, cost.slots).inAllTasks(groups.rows)
+    } yield met.value / math.max(1.0, input.rows.value)
+
   /** To find the groups of rows, which takes the longer the wider their keys are. */
   def keyed(aggregate: Aggregate): Option[Double] =
     LeafStatistics.estimator.estimate(aggregate.child).map { input =>

@@ -145,7 +145,8 @@ final class JoinAfterGrouping(session: SparkSession)
 
   private def decision(subject: Subject, outcome: Outcome, reason: Reason): Decision = {
     val tables = subject.joins.tables.map(table => RelationNames.of(table.rows)).mkString(", ")
-    val told = subject.joins.tables.filter(reason != KeyNotProven || !_.isProven)
+    val isProven = reason != KeyNotProven && reason != GroupsMerged
+    val told = subject.joins.tables.filter(isProven || !_.isProven)
     val keys = told.map { table =>
       s"${RelationNames.of(table.rows)} by ${table.key.map(_.name).mkString(", ")}"
     }
@@ -201,9 +202,10 @@ object JoinAfterGrouping
   val GroupsMerged: Reason = Reason(
     "GROUPS_MERGED_AFTER_JOIN",
     "The rows are grouped by the columns that a table is joined by, the table is joined to the groups, and " +
-      "the groups are merged by its columns. They are merged because it is not proven that each group has one " +
-      "row of the table.",
-    "Set spark.selinger.aggregate.joinLaterMinGain higher to do so less often."
+      "the groups are merged by its columns. They are merged because it is not proven that the key named below " +
+      "has no duplicates, and no nulls where the table is joined by other columns.",
+    "Nothing to do. A proven key saves the merging: see GROUP_KEY_NOT_PROVEN. Set " +
+      "spark.selinger.aggregate.joinLaterMinGain higher to do so less often."
   )
 
   val SavesLittle: Reason = Reason(
@@ -290,6 +292,9 @@ object JoinAfterGrouping
     def together(other: Subject): Seq[Subject] =
       grouping.together(joins, other.joins).map(new Subject(grouping, _, query, cost))
 
+    /** Whether tasks that group their rows by themselves, without a shuffle, leave few groups. */
+    def reducesInTasks: Boolean = cost.shareInTasks(joins.groups).exists(_ < fewInTasks)
+
     def gain: Option[Double] = costs.map { case (stock, later) => 1 - later / stock }
 
     def isStreaming: Boolean = query.isStreaming
@@ -319,6 +324,9 @@ object JoinAfterGrouping
         }
   }
 
+  // Groups of all tasks for each row, below which each task may group its rows by itself.
+  private val fewInTasks = 0.5
+
   private def always: Boolean = SelingerConf.JOIN_LATER_MIN_GAIN.value == 0.0
 
   private def isOfCosts(reason: Reason): Boolean =
@@ -335,6 +343,10 @@ object JoinAfterGrouping
   private val ofWay: Seq[Precondition[Subject]] = Seq(
     Precondition(Reason.NoStatistics)(always || _.costs.isDefined),
     Precondition(SavesLittle)(always || _.gain.forall(_ >= SelingerConf.JOIN_LATER_MIN_GAIN.value)),
+    // PushAggregateBelowJoin does that.
+    Precondition(SavesLittle)(subject =>
+      always || !subject.joins.merges || !subject.reducesInTasks
+    ),
     Precondition(KeyNotProven)(subject =>
       subject.joins.merges || subject.joins.tables.forall(_.isProven)
     )

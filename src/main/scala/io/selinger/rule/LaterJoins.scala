@@ -2,12 +2,14 @@ package io.selinger.rule
 
 import io.selinger.estimate.joins.EquiJoin
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Average}
 import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.types.DecimalType
 
 /**
- * A table of which an aggregation uses columns to group by only, and of which each group has one row.
+ * A table of which an aggregation uses columns to group by only, and of which each group has one row, if
+ * `key` is one.
  *
  * @param place among the relations of the region
  * @param rows of the table, filtered by its own conditions
@@ -72,12 +74,24 @@ private[rule] final case class LaterJoins(
     grouping.functions.map { function =>
       region.over(function) match {
         case below: AggregateExpression if merges =>
-          function -> PartialAggregate.of(below, rows)
+          function -> Option.unless(isRounded(below))(below).flatMap(PartialAggregate.of(_, rows))
         case below =>
           val whole = Alias(below, function.aggregateFunction.prettyName)()
           function -> Some(PartialAggregate(Seq(whole), whole.toAttribute))
       }
     }
+
+  /** Whether Spark will compute an average of decimals in double (DecimalAggregates), which rounds. */
+  private def isRounded(function: AggregateExpression): Boolean = function.aggregateFunction match {
+    case Average(value, _) =>
+      value.dataType match {
+        case decimal: DecimalType => decimal.precision + 4 <= mostDigitsOfDouble
+        case _ => false
+      }
+    case _ => false
+  }
+
+  private def mostDigitsOfDouble = 15
 
   /** The rows without the tables, grouped. */
   val groups: Aggregate = {
@@ -143,15 +157,15 @@ private[rule] final case class LaterJoins(
 
   /**
    * Whether rows are grouped by something that is no key of them, the rows that are left are joined by
-   * conditions, and the functions can be merged where that is needed.
+   * equalities, and the functions can be merged where that is needed.
    */
   def isPossible: Boolean = {
+    val equalities = ofRows.collect { case equality: EqualTo => equality.references }
     def reached(from: Set[Int]): Set[Int] = {
       val columns = AttributeSet(from.toSeq.flatMap(remaining(_).output))
       val next = remaining.indices.filterNot(from).filter { i =>
-        ofRows.exists { condition =>
-          condition.references.exists(columns.contains) &&
-          condition.references.exists(remaining(i).outputSet.contains)
+        equalities.exists { compared =>
+          compared.exists(columns.contains) && compared.exists(remaining(i).outputSet.contains)
         }
       }
       if (next.isEmpty) from else reached(from ++ next)
@@ -159,6 +173,15 @@ private[rule] final case class LaterJoins(
     val keys = groups.groupingExpressions
     keys.nonEmpty && functions.forall(_._2.isDefined) &&
     reached(Set(0)).size == remaining.size &&
-    !EquiJoin.areUnique(EquiJoin.uniqueKeys(groups.child), keys)
+    !EquiJoin.areUnique(EquiJoin.uniqueKeys(groups.child), keys) &&
+    !(merges && remaining.exists(isGrouped))
+  }
+
+  /** Whether a relation has groups already that are to be merged, or is grouped by some of the keys. */
+  private def isGrouped(relation: LogicalPlan): Boolean = relation match {
+    case Aggregate(keys, results, _, _) =>
+      ExpressionSets.hasAll(groups.groupingExpressions, keys) ||
+      results.exists(_.name.startsWith(PartialAggregate.prefix))
+    case _ => false
   }
 }

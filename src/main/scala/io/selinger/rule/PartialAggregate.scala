@@ -28,6 +28,9 @@ private[rule] final case class PartialAggregate(parts: Seq[Alias], merged: Expre
  */
 private[rule] object PartialAggregate {
 
+  /** Of the names of parts. */
+  val prefix = "partial_"
+
   /**
    * For a function whose inputs are columns below. None if it cannot be taken apart.
    *
@@ -42,7 +45,7 @@ private[rule] object PartialAggregate {
     def part(name: String, aggregate: AggregateFunction): Alias =
       Alias(
         aggregate.toAggregateExpression(isDistinct = false, function.filter),
-        s"partial_$name"
+        s"$prefix$name"
       )()
     def one(part: Alias)(merge: Attribute => Expression) =
       Some(PartialAggregate(Seq(part), merge(part.toAttribute)))

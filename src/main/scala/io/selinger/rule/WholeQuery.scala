@@ -2,7 +2,7 @@ package io.selinger.rule
 
 import io.selinger.core.RaisedErrors
 import io.selinger.estimate.predicates.Selectivity
-import org.apache.spark.sql.catalyst.expressions.{AttributeSet, DynamicPruning, Expression}
+import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, Join, LogicalPlan, Window}
 
 /** What a rule must know of the rest of a query before it changes a part. */
@@ -41,7 +41,11 @@ private[rule] final class WholeQuery(plan: LogicalPlan) {
     }) || above.children.exists(testsUnsafely(_, part)))
 
   private def isUnsafe(condition: Expression, columns: AttributeSet): Boolean =
-    condition.references.exists(columns.contains) && !RaisedErrors.isSafe(condition)
+    condition.references.exists(columns.contains) && !RaisedErrors.isSafe(condition.transform {
+      // It runs whether there are rows or not.
+      case subquery: ScalarSubquery if subquery.outerAttrs.isEmpty =>
+        Literal(null, subquery.dataType)
+    })
 
   /** Whether a part of a plan is computed more often than the plan. */
   def isSharedBeyond(part: LogicalPlan, whole: LogicalPlan): Boolean = part match {
@@ -49,13 +53,15 @@ private[rule] final class WholeQuery(plan: LogicalPlan) {
     case _ => false
   }
 
-  /** Whether a join in an aggregation is computed for something else than aggregations by as many columns. */
+  /** Whether a join in an aggregation is computed for something else than aggregations by the same columns. */
   def isSharedBeyondAlike(aggregate: Aggregate): Boolean = {
     val joins = aggregate.child.collect { case join: Join => join }
+    def keysOf(some: Aggregate) = some.groupingExpressions.map {
+      case column: Attribute => column.name
+      case computed => computed.sql
+    }.toSet
     lazy val alike = operators.collect {
-      case other: Aggregate
-          if other.groupingExpressions.size == aggregate.groupingExpressions.size =>
-        other
+      case other: Aggregate if keysOf(other) == keysOf(aggregate) => other
     }
     joins.exists { join =>
       val uses = equalTo(join)

@@ -59,11 +59,13 @@ import scala.collection.mutable.ArrayBuffer
  * would have found; so its columns depend on the group, and groups stay apart as they were. Or else a column
  * that the query groups by identifies the table's rows, and so also what these are compared with: that
  * is grouped by instead, and each row of the table finds the group that it would have had. Groups whose
- * rows would have found no partner find none either. Keys are proven (ProvenKeys); a column grouped by
+ * rows would have found no match find none either. Keys are proven (ProvenKeys); a column grouped by
  * must have no null, since all nulls make one group. Only types are compared whose equal values are
  * the same bits. Where keys are not proven, the aggregation stays above the joins, and merges what is grouped:
  * all rows of a group find the same rows of the tables, and functions are merged as PartialAggregate says; a
- * row that a group finds twice repeats the group as it would have repeated its rows. Functions are computed for groups that find no partner, too: they must not raise errors.
+ * row that a group finds twice repeats the group as it would have repeated its rows. Averages that Spark
+ * computes in double later (of short decimals) are not merged: they would lose that rounding. Functions are
+ * computed for groups that find no match, too: they must not raise errors.
  * Not done: outer joins; tables of which a function uses columns; tables of which no key is grouped by
  * (PushAggregateBelowJoin groups such rows in part); correlated subqueries.
  * Cost: planning O(n²) for n joined tables; a column of each such table is read, as EliminateJoins says. May
@@ -301,7 +303,7 @@ object JoinAfterGrouping
 
     def hasHint: Boolean = grouping.region.hints.exists(_ != JoinHint.NONE)
 
-    /** Conditions on results may be tested for groups that find no partner. */
+    /** Conditions on results may be tested for groups that find no match. */
     def mayRaise: Boolean =
       !grouping.hasSafeResults || query.testsUnsafely(aggregate) ||
         RaisedErrors.operatorMayRaise(joins.groups, ExactSums.fits) ||

@@ -625,8 +625,8 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     Tables.register(spark)
     val known = new Random(20261121)
     val fresh = new Random(Grid.seed)
-    val queries = Seq.fill(if (Grid.isWhole) 40 else 6)(randomQuery(known) -> known) ++
-      Seq.fill(4)(randomQuery(fresh) -> fresh)
+    val queries = Seq.fill(if (Grid.isWhole) 40 else 4)(randomQuery(known) -> known) ++
+      Seq.fill(3)(randomQuery(fresh) -> fresh)
     val orders = queries.flatMap { case (query, random) =>
       withConf(SelingerConf.MODE.key -> "off", "spark.sql.shuffle.partitions" -> "2") {
         val df = spark.sql(query)

@@ -185,13 +185,6 @@ object Mechanism {
         "own"
       )
 
-  case object AntiJoinRestoration
-      extends Mechanism(
-        "antiJoinRestoration",
-        "An anti join that keeps its place becomes an outer join again.",
-        "own"
-      )
-
   case object SharedSubplans
       extends Mechanism(
         "sharedSubplans",
@@ -229,13 +222,6 @@ object Mechanism {
         "own"
       )
 
-  case object SharedNoWorse
-      extends Mechanism(
-        "sharedNoWorse",
-        "A shared order must not cost more than the order written at the upper bounds of rows.",
-        "own"
-      )
-
   val all: Seq[Mechanism] = Seq(
     ExactSearch,
     CostBounding,
@@ -258,12 +244,10 @@ object Mechanism {
     OuterJoins,
     SemiJoins,
     AntiJoins,
-    AntiJoinRestoration,
     SharedSubplans,
     DoubtMargin,
     RobustGain,
     SharedOrders,
-    Postponement,
-    SharedNoWorse
+    Postponement
   )
 }

@@ -50,10 +50,7 @@ private[ordering] object AntiJoins {
       }
 
   /** With outer joins in the place of those anti joins that no order has moved. */
-  def restored(plan: LogicalPlan): LogicalPlan =
-    if (Mechanism.AntiJoinRestoration.isOn) withOuterJoins(plan) else plan
-
-  private def withOuterJoins(plan: LogicalPlan): LogicalPlan = plan.transformUp {
+  def restored(plan: LogicalPlan): LogicalPlan = plan.transformUp {
     case anti @ Join(kept, filled, LeftAnti, condition, hint) =>
       anti.getTagValue(written).fold[LogicalPlan](anti) { before =>
         val outer =

@@ -190,8 +190,8 @@ object JoinAfterGrouping
     extends RuleDescription(
       "joinAfterGrouping",
       RuleKind.Logical,
-      "Groups rows by the key of a table and joins the table to the groups, where a query joins it to all " +
-        "rows to group by its columns."
+      "Groups rows by the key of a table and joins the table to the groups, where a query joins the table " +
+        "only to group by its columns."
     ) {
 
   val JoinedLater: Reason = Reason(
@@ -205,9 +205,9 @@ object JoinAfterGrouping
     "GROUPS_MERGED_AFTER_JOIN",
     "The rows are grouped by the columns that a table is joined by, the table is joined to the groups, and " +
       "the groups are merged by its columns. They are merged because it is not proven that the key named below " +
-      "has no duplicates, and no nulls where the table is joined by other columns.",
+      "has no duplicates and, if the table is joined by other columns, no nulls.",
     "Nothing to do. A proven key saves the merging: see GROUP_KEY_NOT_PROVEN. Set " +
-      "spark.selinger.aggregate.joinLaterMinGain higher to do so less often."
+      "spark.selinger.aggregate.joinLaterMinGain higher to join after grouping less often."
   )
 
   val SavesLittle: Reason = Reason(
@@ -219,13 +219,13 @@ object JoinAfterGrouping
 
   val KeyNotProven: Reason = Reason(
     "GROUP_KEY_NOT_PROVEN",
-    "A table here could be joined to the groups instead of the rows, if it were proven that each group has " +
-      "one row of it: that the key named below has no duplicates, and no nulls where the table is joined by " +
-      "other columns. The groups cannot be merged afterwards, because of a function here or because of the " +
-      "cost.",
-    "Nothing to do if there are any. Otherwise set spark.selinger.keys.maxRows above the rows of the " +
-      "table, and spark.selinger.stats.sampling.budgetMs higher if reading them takes longer: then the " +
-      "key is read while the query is planned. That works for Parquet and ORC files, and for keys of " +
+    "A table here could be joined to the groups instead of the rows, if each group were proven to match one " +
+      "row of it: the key named below must have no duplicates and, if the table is joined by other columns, " +
+      "no nulls. Merging the groups afterwards is no way out: a function here cannot be merged, or merging " +
+      "would cost too much.",
+    "Nothing to do if the key has duplicates or nulls. Otherwise set spark.selinger.keys.maxRows above the " +
+      "rows of the table, and spark.selinger.stats.sampling.budgetMs higher if reading them takes longer: " +
+      "then the key is read while the query is planned. That works for Parquet and ORC files, and for keys of " +
       "integers, decimals, dates, timestamps without time zone, and texts without a collation."
   )
 

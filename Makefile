@@ -37,8 +37,11 @@ N ?= 1000
 SEED ?= 1
 CASE ?=
 
+# Of the tests in Python, the longest first.
+PYTHON_PARTS = $(addprefix test-,package tpcds fuzz connect scale)
+
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel publish-local demo test test-all test-scala test-python test-package test-queries test-delta fuzz lint format docs docs-benchmarks bench bench-aggregates bench-operators bench-plancost bench-analyze bench-estimates bench-planning clean
+.PHONY: help setup jar jars wheel publish-local demo test test-all test-scala test-python $(PYTHON_PARTS) test-delta fuzz lint format docs docs-benchmarks bench bench-aggregates bench-operators bench-plancost bench-analyze bench-estimates bench-planning clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -112,18 +115,24 @@ ELSEWHERE = $(addprefix --ignore=tests/python/,test_tpcds.py test_scale.py test_
 
 # Two at a time; what each says is printed when it ends.
 test-python: $(JAR) $(VENV)/.ready
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-package test-queries
+	@$(MAKE) --no-print-directory -j2 --output-sync=target $(PYTHON_PARTS)
 
 test-package:
 	@$(call TIMED,python - package,$(PYTEST) tests/python $(ELSEWHERE))
+
+test-connect:
 	@$(call TIMED,python - package over Connect,SELINGER_TEST_CONNECT=1 $(PYTEST) tests/python/spark)
 
-test-queries:
-	# In a JVM of its own: near-equal plans are told apart by the ids of columns, which others use up.
-	@$(call TIMED,python - plans at scale,$(PYTEST) tests/python/test_scale.py)
-	# With settings of its own: memory, and errors that are not logged.
-	@$(call TIMED,python - fuzzing,$(PYTEST) tests/python/test_fuzz.py)
+test-tpcds:
 	@$(call TIMED,python - TPC-DS,$(PYTEST) tests/python/test_tpcds.py)
+
+# With settings of its own: memory, and errors that are not logged.
+test-fuzz:
+	@$(call TIMED,python - fuzzing,$(PYTEST) tests/python/test_fuzz.py)
+
+# In a JVM of its own: near-equal plans are told apart by the ids of columns, which others use up.
+test-scale:
+	@$(call TIMED,python - plans at scale,$(PYTEST) tests/python/test_scale.py)
 
 # The newest Delta, and the Spark line that it is built for: its tables work with that one only.
 DELTA_SPARK = 4.2

@@ -54,7 +54,7 @@ KNOWN = (
 CHOSEN = (
     sorted(QUERIES)
     if WHOLE_GRID
-    else sorted({*KNOWN, *random.Random(SEED).sample(sorted(QUERIES), len(QUERIES) // 4)})
+    else sorted({*KNOWN, *random.Random(SEED).sample(sorted(QUERIES), len(QUERIES) // 8)})
 )
 
 

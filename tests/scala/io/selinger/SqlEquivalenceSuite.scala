@@ -99,7 +99,10 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
     }
   }
 
-  files.foreach { file =>
+  // In a short run, another half each time.
+  private val chosen = Grid.part(files, share = 0.5, "files")
+
+  chosen.foreach { file =>
     test(s"${file.getFileName}: the same answer as stock Spark") {
       Tables.register(spark)
       val names = variants.map(_._1)
@@ -118,12 +121,12 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
   }
 
   test("most files made another plan at least once") {
-    val asked = files.filter(hashing)
+    val asked = chosen.filter(hashing)
     val never = asked.filter(changed(_) == 0).map(_.getFileName)
     info(s"${changed.values.sum} pairs with another plan, ${vacuous.values.sum} vacuous")
     info(s"${never.size} of ${asked.size} files never made another plan: ${never.mkString(", ")}")
     if (Grid.isWhole) assert(asked == files && never.size <= files.size / 5)
     // Of a sample, chance alone may choose more of them.
-    else assert(asked.size >= files.size / 3 && never.size <= asked.size / 3, Grid.clue)
+    else assert(asked.size >= chosen.size / 4 && never.size <= asked.size / 3, Grid.clue)
   }
 }

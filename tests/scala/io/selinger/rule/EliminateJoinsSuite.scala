@@ -3,7 +3,7 @@ package io.selinger.rule
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Outcome, Reason}
 import io.selinger.stats.keys.WholeColumns
-import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, Grid, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.scalatest.Assertion
@@ -116,7 +116,7 @@ class EliminateJoinsSuite extends AnyFunSuite with SharedSession {
       )
       .createOrReplaceTempView("source")
     withFolder { folder =>
-      Seq("parquet", "orc").foreach { format =>
+      Grid.part(Seq("parquet", "orc"), share = 0.5, "formats").foreach { format =>
         val path = s"$folder/$format"
         spark.table("source").repartition(3).write.format(format).save(path)
         val keyed = s"$format.`$path`"

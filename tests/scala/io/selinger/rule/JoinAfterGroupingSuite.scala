@@ -3,7 +3,7 @@ package io.selinger.rule
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Outcome, Reason}
 import io.selinger.stats.keys.WholeColumns
-import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, Grid, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.functions.{col, count}
@@ -202,10 +202,13 @@ class JoinAfterGroupingSuite extends AnyFunSuite with SharedSession {
       spark.sql(s"SELECT id, k AS small, ${keys("k")} FROM facts WHERE k IS NOT NULL")
         .write.parquet(s"$folder/rows")
       spark.sql(s"SELECT id AS small, s, ${keys("id")} FROM dims").createOrReplaceTempView("source")
-      Seq("parquet", "orc").foreach { format =>
+      val formats = Seq("parquet", "orc")
+      formats.foreach { format =>
         spark.table("source").repartition(3).write.format(format).save(s"$folder/$format")
-        Seq("a,b", "t", "day", "amount", "small").foreach { key =>
-          val columns = key.split(',').toSeq
+      }
+      for (key <- Seq("a,b", "t", "day", "amount", "small")) withClue(Grid.clue) {
+        val columns = key.split(',').toSeq
+        Grid.part(formats, share = 0.5, key).foreach { format =>
           fires(
             s"SELECT d.s, count(*), max(f.id) FROM parquet.`$folder/rows` f JOIN $format.`$folder/$format` d ON " +
               columns.map(column => s"f.$column = d.$column").mkString(" AND ") +

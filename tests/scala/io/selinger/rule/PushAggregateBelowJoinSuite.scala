@@ -254,7 +254,7 @@ class PushAggregateBelowJoinSuite extends AnyFunSuite with SharedSession {
   private val never = Set("eager_decimal_limit")
   private val lenientOnly = Set("eager_long_sums")
 
-  files.foreach { file =>
+  Grid.part(files, share = 0.6, "files").foreach { file =>
     val name = file.getFileName.toString.stripSuffix(".sql")
     test(s"$name: the same answer with partial aggregates as on stock Spark") {
       val text = Files.readString(file)

@@ -225,6 +225,7 @@ class UnwrapFunctionsInFiltersSuite extends AnyFunSuite with SharedSession {
           if (function.dataType == kind) Literal(number(compared), kind)
           else Literal(compared.toInt.max(-99999).min(99999))
         )
+        if Grid.isWhole || random.nextInt(4) == 0
         // What raises an error for these values is not changed.
         safe = values.filter(value =>
           scala.util.Try(BindReferences.bindReference(
@@ -232,7 +233,6 @@ class UnwrapFunctionsInFiltersSuite extends AnyFunSuite with SharedSession {
             function.references.toSeq
           ).eval(InternalRow(value))).isSuccess
         )
-        if Grid.isWhole || random.nextInt(4) == 0
       } yield isUnwrapped(comparison, safe)
       info(s"$mode, footers $footers: ${changed.count(identity)} of ${changed.size} are unwrapped")
       assert(changed.contains(true))

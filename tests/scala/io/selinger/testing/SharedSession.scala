@@ -8,6 +8,7 @@ import java.nio.file.{Files, Path}
 import java.util.Comparator
 import org.apache.spark.sql.{DataFrame, SparkSession => ApiSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.catalog.TemporaryViewRelation
+import org.apache.spark.sql.catalyst.rules.RuleExecutor
 import org.apache.spark.sql.classic.SparkSession
 import org.scalatest.{BeforeAndAfterEach, Suite}
 
@@ -27,6 +28,8 @@ trait SharedSession extends BeforeAndAfterEach { this: Suite =>
   override protected def beforeEach(): Unit = {
     SharedSession.use(spark)
     PlanningPass.start()
+    // Spark adds up the times of all rules it has ever run, before and after each batch of rules.
+    RuleExecutor.resetMetrics()
     ofSuite.foreach { case (key, value) => spark.conf.set(key, value) }
     viewsBefore = SharedSession.views(spark)
     super.beforeEach()
@@ -157,6 +160,8 @@ object SharedSession {
       // Or each class name that generated code mentions is asked for over the network.
       .config("spark.sql.artifact.isolation.enabled", false)
       .config("spark.log.level", "OFF")
+      // Spark describes each plan for its UI, in the longest form unless it is told otherwise.
+      .config("spark.sql.ui.explainMode", "simple")
       .config("spark.driver.host", "localhost")
       .config("spark.hadoop.fs.file.impl", classOf[QuickLocalFileSystem].getName)
       // What is sent stays in this process.

@@ -19,10 +19,18 @@ class HeapHashAggregateSuite extends AnyFunSuite with SharedSession {
     "max(t), first(u), sort_array(collect_list(v)), count(*) FILTER (WHERE v % 3 = 0)"
 
   private def plan(keys: Long, settings: (String, String)*): SparkPlan =
-    planOf(keys, functions, settings: _*)
+    planOf(60000L, keys, functions, settings: _*)
+
+  // Rows that are looked at before a partial aggregation may stop, and as many again.
+  private val forDoubt = 150000L
 
   // In one task before the shuffle, and two behind it.
-  private def planOf(keys: Long, functions: String, settings: (String, String)*): SparkPlan =
+  private def planOf(
+      rows: Long,
+      keys: Long,
+      functions: String,
+      settings: (String, String)*
+  ): SparkPlan =
     withConf(
       settings ++ Seq(
         "spark.sql.adaptive.enabled" -> "false",
@@ -32,7 +40,7 @@ class HeapHashAggregateSuite extends AnyFunSuite with SharedSession {
       val text =
         s"SELECT a, b, $functions FROM (SELECT id % $keys AS a, string(id % $keys) AS b, " +
           s"string(id) AS t, string(id % $keys) AS u, id AS v, struct(id AS x) AS w " +
-          "FROM range(0, 150000, 1, 1)) GROUP BY a, b"
+          s"FROM range(0, $rows, 1, 1)) GROUP BY a, b"
       Plans.execution(spark.sql(text)).executedPlan
     }
 
@@ -59,7 +67,7 @@ class HeapHashAggregateSuite extends AnyFunSuite with SharedSession {
       aggregate.copy(child = HoldMemoryExec(aggregate.child, bytes))
   }
 
-  for (keys <- Seq(7L, 30000L, 150000L))
+  for (keys <- Seq(7L, 12000L, 60000L))
     test(s"$keys groups: with and without memory, the same as stock Spark") {
       val expected = stock(keys)
       val full = plan(keys)
@@ -68,7 +76,7 @@ class HeapHashAggregateSuite extends AnyFunSuite with SharedSession {
       assert(metric(full, "numSortingTasks") == 0 && metric(full, "spillSize") == 0)
       assert(metric(full, "peakMemory") > 0)
 
-      for (mebibytes <- if (keys == 7) Seq(6L) else Grid.part(Seq(6L, 24L), 0.5, keys)) {
+      for (mebibytes <- if (keys == 7) Seq(3L) else Grid.part(Seq(3L, 9L), 0.5, keys)) {
         val short = starved(plan(keys), mebibytes << 20)
         assert(answer(short) == expected, s"$mebibytes MiB")
         if (keys > 7) assert(metric(short, "numSortingTasks") > 0, s"$mebibytes MiB")
@@ -76,28 +84,28 @@ class HeapHashAggregateSuite extends AnyFunSuite with SharedSession {
     }
 
   test("a partial aggregation stops where groups are hardly fewer than rows, and looks again") {
-    val unique = planOf(150000L, small)
+    val unique = planOf(forDoubt, forDoubt, small)
     val found = answer(unique)
-    assert(found == answer(planOf(150000L, small, SelingerConf.MODE.key -> "off")))
+    assert(found == answer(planOf(forDoubt, forDoubt, small, SelingerConf.MODE.key -> "off")))
     assert(metric(unique, "numPassedRows") == 50000L)
-    val never = planOf(150000L, small, SelingerConf.PARTIAL_STOP_RATIO.key -> "1")
+    val never = planOf(forDoubt, forDoubt, small, SelingerConf.PARTIAL_STOP_RATIO.key -> "1")
     assert(answer(never) == found)
     assert(metric(never, "numPassedRows") == 0)
-    val helpful = planOf(30000L, small)
+    val helpful = planOf(forDoubt, 30000L, small)
     val _ = answer(helpful)
     assert(metric(helpful, "numPassedRows") == 0)
   }
 
   test("rows are not passed on as sketches, which are larger than rows") {
-    val unique = plan(150000L)
+    val unique = planOf(forDoubt, forDoubt, functions)
     val _ = answer(unique)
     assert(metric(unique, "numPassedRows") == 0)
   }
 
   test("a table gives up what is left when an operator above needs memory") {
-    for (keys <- Seq(7L, 30000L)) {
+    for (keys <- Seq(7L, 12000L)) {
       val asked = plan(keys).transformUp { case aggregate: HeapHashAggregateExec =>
-        HoldMemoryExec(aggregate, 20L << 20)
+        HoldMemoryExec(aggregate, 8L << 20)
       }
       assert(answer(asked) == stock(keys))
       assert(metric(asked, "spillSize") > 0)
@@ -105,8 +113,8 @@ class HeapHashAggregateSuite extends AnyFunSuite with SharedSession {
   }
 
   test("with hardly any memory, rows are passed on and sorted") {
-    val none = starved(plan(30000L), 2L << 20)
-    assert(answer(none) == stock(30000L))
+    val none = starved(plan(12000L), 2L << 20)
+    assert(answer(none) == stock(12000L))
     assert(metric(none, "numPassedRows") > 0)
     assert(metric(none, "numSortingTasks") > 0)
   }

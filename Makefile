@@ -41,7 +41,7 @@ CASE ?=
 PYTHON_PARTS = $(addprefix test-,package tpcds fuzz connect scale)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel publish-local demo test test-all test-scala test-python $(PYTHON_PARTS) test-delta fuzz lint format docs docs-benchmarks bench bench-aggregates bench-operators bench-plancost bench-analyze bench-estimates bench-planning clean
+.PHONY: help setup jar jars wheel publish-local demo test test-all test-scala test-python $(PYTHON_PARTS) test-delta fuzz lint format docs docs-benchmarks bench bench-aggregates bench-ablation bench-operators bench-plancost bench-analyze bench-estimates bench-planning clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -106,7 +106,7 @@ test-scala: SHELL = bash
 test-scala: $(VENV)/.ready $(SBT_READY)
 	@mkdir -p target
 	@set -o pipefail; $(call TIMED,scala,SPARK=$(SPARK) $(SBT) test 2>&1 | tee $(SCALA_LOG)) || \
-	  { echo "Failed:"; grep -A 3 'FAILED \*\*\* (\|ABORTED \*\*\*\|^\[error\] .*: error' $(SCALA_LOG); exit 1; }
+	  { grep -m1 -o 'repeat with SELINGER_SEED=.*' $(SCALA_LOG); echo "Failed:"; grep -A 3 'FAILED \*\*\* (\|ABORTED \*\*\*\|^\[error\] .*: error' $(SCALA_LOG); exit 1; }
 
 PYTEST = $(PY) -m pytest -q -c python/pyproject.toml --rootdir=.
 
@@ -171,6 +171,9 @@ bench: $(JAR) $(VENV)/.ready ## measure profiles in turn: SF, QUERIES, RUNS, PRO
 
 bench-aggregates: $(JAR) $(VENV)/.ready ## measure aggregations of our own against stock Spark: SF, RUNS
 	$(PY) -m benchmarks.run --suite aggregates --sf $(SF) --queries $(QUERIES) --runs $(RUNS) --profiles $(PROFILES) --memory $(MEMORY) --out benchmarks/results/aggregates.json $(PUBLISHING)
+
+bench-ablation: $(TEST_JAR) $(VENV)/.ready ## measure what each mechanism of the join ordering brings
+	$(PY) -m benchmarks.ablation $(PUBLISHING)
 
 bench-operators: $(JAR) $(VENV)/.ready ## measure join operators against the cost model, fit its constants
 	$(PY) -m benchmarks.operators --memory $(MEMORY) $(PUBLISHING)

@@ -143,7 +143,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    made = commands.parser("ablation", __doc__, publishes=False)
+    made = commands.parser("ablation", __doc__)
     add = made.add_argument
     add("--mechanisms", nargs="*", default=[], help="those to leave out, default: each")
     add("--sizes", nargs="*", type=int, default=[8, 14, 20, 40, 100], help="of generated joins")
@@ -167,7 +167,9 @@ def main(arguments: list[str] | None = None) -> int:
     rows = compare(found)
     summary = {"mechanisms": len({row["name"] for row in rows} - {NOISE}), "planned": len(found)}
     print(table(rows))
-    commands.finish("ablation", options, rows, summary, {**request, "scales": options.scales})
+    partial = "only some mechanisms" if options.mechanisms else ""
+    config = {**request, "scales": options.scales}
+    commands.finish("ablation", options, rows, summary, config, partial)
     return 0
 
 

@@ -33,6 +33,7 @@ KINDS = {
     "plancost": ("Planning time added to a query", "bench-plancost SF={scale}"),
     "analyze": ("selinger.analyze against ANALYZE", "bench-analyze SF={scale}"),
     "operators": ("Join operators", "bench-operators"),
+    "ablation": ("Mechanisms of the join ordering", "bench-ablation"),
 }
 """What a benchmark is called beside the name of its suite, and the target that measures it."""
 
@@ -90,6 +91,7 @@ def page(folder: Path = PUBLISHED) -> str:
         "estimates": sections(ESTIMATES, of_estimates),
         "planning": "\n\n".join(sections((name,), of_labels) for name in PLANNING),
         "operators": sections(("operators",), of_operators),
+        "ablation": sections(("ablation",), of_ablation),
     }
     text = TEMPLATE.read_text(encoding="utf-8")
     for name, part in parts.items():
@@ -132,7 +134,7 @@ def _about(figures: Figures) -> str:
 
 def overview(folder: Path) -> str:
     """Write one line for each benchmark: its total ratio, and what it divides."""
-    names = [*QUERIES, *ESTIMATES, *PLANNING, "operators"]
+    names = [*QUERIES, *ESTIMATES, *PLANNING, "operators", "ablation"]
     names += sorted({path.stem for path in folder.glob("*.json")} - set(names))
     lines = []
     for name in names:
@@ -241,3 +243,17 @@ def of_operators(figures: Figures) -> str:
             table(["constant", "in the code", "fitted"], constants),
         ]
     )
+
+
+def of_ablation(figures: Figures) -> str:
+    """Write a line for each mechanism, those that bring most first."""
+    lines = []
+    for row in sorted(figures["rows"], key=lambda row: -row["ratio"]):
+        sets = [(cost, name) for name, cost in row["cost"].items() if cost]
+        cost, name = max(sets)
+        times = [f"{row[key][0]:.2f}" for key in ("ms_20", "ms_100")]
+        plans = len(row["plans"].get("TPC-DS 10", []))
+        lines.append([row["name"], f"{row['ratio']:.3f}", f"{cost:.2f} ({name})", *times, str(plans)])
+    header = ["without", "cost of orders", "largest, by set of queries"]
+    header += ["planning at 20 relations", "at 100", "TPC-DS queries with another plan"]
+    return table(header, lines)

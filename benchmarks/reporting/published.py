@@ -200,6 +200,21 @@ def as_it_is(results: Mapping[str, Any]) -> Figures:
     return Figures(ratio, results["rows"], results["summary"])
 
 
+def of_ablation(results: Mapping[str, Any]) -> Figures:
+    """Take what each mechanism of the join ordering brings, without the single queries."""
+    rows = [
+        {key: value for key, value in row.items() if key not in ("queries", "free")}
+        for row in results["rows"]
+    ]
+    return Figures(
+        "cost of the orders found without a mechanism / with all of them, geometric mean over all "
+        "queries (summary.total_ratio: mean of the mechanisms)",
+        rows,
+        {"total_ratio": geometric_mean([row["ratio"] for row in rows]), **results["summary"]},
+        config=("shapes", "sizes", "seeds", "scales", "memory"),
+    )
+
+
 RATIOS = {
     "operators": "time of the operator that the cost model picks / time of the fastest operator",
     "plancost": "planning time with Selinger / planning time of stock Spark, medians of the rounds",
@@ -211,5 +226,6 @@ KINDS: dict[str, Callable[[Mapping[str, Any]], Figures]] = {
     "aggregates": of_queries,
     "estimates": of_estimates,
     "planning": of_planning,
+    "ablation": of_ablation,
     **dict.fromkeys(RATIOS, as_it_is),
 }

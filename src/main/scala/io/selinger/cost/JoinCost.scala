@@ -144,8 +144,10 @@ object JoinCost {
   val calibratedWeight: Double = 0.7
 
   // Units: …Ns is nanoseconds of one slot for each row, …ByteNs the same for each byte of its rows,
-  // …Seconds is once for each join. `make bench-operators` fits all of them to measured times, but
-  // for those whose comment says otherwise.
+  // …Seconds is once for each join. `make bench-operators` fits each of them to measured times, but for
+  // those whose comment says otherwise, and docs/benchmarks.md shows both. They are rounded, and kept where
+  // a fit moves time from one to another (a table's rows and bytes, say): what counts is the regret of the
+  // choices that they lead to, which the same command publishes.
 
   // Writing a shuffle and reading it.
   private val shuffleNs = 150.0
@@ -176,7 +178,8 @@ object JoinCost {
   // Returning a row.
   private val outputNs = 40.0
   private val outputByteNs = 0.3
-  // One step of an expression, or one update of an aggregate. Not fitted but set by hand.
+  // One step of an expression, or one update of an aggregate. Not fitted but set by hand, to the order of
+  // size: it only has to be far below what a row of a join costs.
   private val evaluateNs = 2.0
   // Finding the group of a row where groups are larger than the cache.
   private val groupMissNs = 250.0

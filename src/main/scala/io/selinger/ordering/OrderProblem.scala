@@ -39,6 +39,7 @@ private[selinger] object OrderProblem {
 
   // Shares of the margin: estimates lose some precision with every join (Leis et al.,
   // How Good Are Query Optimizers, Really?, VLDB 2015), and a change that saves 90 % is always worth it.
+  // Both are set by hand; `python -m benchmarks.ablation --mechanisms doubtMargin` shows what they do.
   private val doubtPerJoin = 0.02
   private val mostMargin = 0.9
 

@@ -99,7 +99,6 @@ class MechanismSuite extends AnyFunSuite with SharedSession {
   private val unchanging: Map[Mechanism, String] = Map(
     Mechanism.CostBounding -> "It leaves out only what cannot be the cheapest.",
     Mechanism.ComparedKeys -> "It leaves out keys that hardly count: cliques keep their order.",
-    Mechanism.KeptMembers -> "It changes what a join compares, as JoinGraphSuite shows.",
     Mechanism.SharedSubplans -> "No query here asks for one twice: see its reason's SHARED_SUBPLAN.sql.",
     Mechanism.SharedOrders -> "No query here has regions that share: see JoinTreeCostSuite.",
     Mechanism.Postponement -> "As for SharedOrders; see JoinEnumeratorSuite."

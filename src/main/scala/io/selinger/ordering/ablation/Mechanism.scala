@@ -157,13 +157,6 @@ object Mechanism {
         "equivalence classes, as in PostgreSQL"
       )
 
-  case object KeptMembers
-      extends Mechanism(
-        "keptMembers",
-        "Of an equivalence class, a join compares members that the query goes on to use.",
-        "own"
-      )
-
   case object OuterJoins
       extends Mechanism(
         "outerJoins",
@@ -240,7 +233,6 @@ object Mechanism {
     RowsBelowOne,
     Partitionings,
     TransitiveKeys,
-    KeptMembers,
     OuterJoins,
     SemiJoins,
     AntiJoins,

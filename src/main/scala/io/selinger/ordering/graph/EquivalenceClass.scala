@@ -8,14 +8,8 @@ import org.apache.spark.sql.types.DataType
  *
  * @param members relation and expression, by relation
  * @param written the equalities of the query among them
- * @param kept relations whose member the query goes on to use. A join by such a member leaves its rows
- *   partitioned and sorted by what is still there, so that the next operator may need no shuffle
  */
-final case class EquivalenceClass(
-    members: Seq[(Int, Expression)],
-    written: Seq[EqualTo],
-    kept: RelationSet = RelationSet.empty
-) {
+final case class EquivalenceClass(members: Seq[(Int, Expression)], written: Seq[EqualTo]) {
 
   val relations: RelationSet = RelationSet.of(members.map(_._1))
 
@@ -31,17 +25,10 @@ final case class EquivalenceClass(
   def joins(left: RelationSet, right: RelationSet): Boolean =
     relations.meets(left) && relations.meets(right)
 
-  /** One equality between both sets: of members that are kept, else one that the query names. */
+  /** One equality between both sets, one that the query names if there is any. */
   def between(left: RelationSet, right: RelationSet): Option[EqualTo] =
-    (member(left & kept), member(right & kept)) match {
-      case (None, None) => namedBetween(left, right).orElse(any(member(left), member(right)))
-      case (Some((i, _)), None) =>
-        namedBetween(RelationSet.single(i), right)
-          .orElse(any(member(left & kept), member(right)))
-      case (None, Some((j, _))) =>
-        namedBetween(left, RelationSet.single(j))
-          .orElse(any(member(left), member(right & kept)))
-      case (l, r) => any(l, r)
+    namedBetween(left, right).orElse {
+      for ((_, l) <- member(left); (_, r) <- member(right)) yield EqualTo(l, r)
     }
 
   private def namedBetween(left: RelationSet, right: RelationSet): Option[EqualTo] =
@@ -50,12 +37,6 @@ final case class EquivalenceClass(
       case (l, r, equality) if left.contains(r) && right.contains(l) =>
         EqualTo(equality.right, equality.left)
     }
-
-  private def any(
-      left: Option[(Int, Expression)],
-      right: Option[(Int, Expression)]
-  ): Option[EqualTo] =
-    for ((_, l) <- left; (_, r) <- right) yield EqualTo(l, r)
 
   private def member(set: RelationSet): Option[(Int, Expression)] = {
     val here = set & relations

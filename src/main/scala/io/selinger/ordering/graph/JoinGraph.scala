@@ -219,9 +219,6 @@ object JoinGraph {
     private val owner =
       relations.zipWithIndex.flatMap { case (r, i) => r.output.map(_.exprId -> i) }.toMap
 
-    private val outputs = AttributeSet(output)
-    private val keepsMembers = Mechanism.KeptMembers.isOn
-
     private val pairs = written.joins
 
     // By join, in the order of `pairs`.
@@ -392,10 +389,7 @@ object JoinGraph {
           }
           (byRelation.map { case (i, expressions) => i -> expressions.head }, within)
       }
-      val kept = members.collect {
-        case (i, member: Attribute) if keepsMembers && outputs.contains(member) => i
-      }
-      (EquivalenceClass(members, equalities, RelationSet.of(kept)), implied)
+      (EquivalenceClass(members, equalities), implied)
     }
   }
 

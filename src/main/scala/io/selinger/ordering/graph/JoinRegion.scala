@@ -180,7 +180,8 @@ object JoinRegion {
   }
 
   // Of nodes of an expression that stands in for a column: a chain of projections that use columns
-  // several times each would double at every step, and be evaluated as often for each row.
+  // several times each would double at every step, and be evaluated as often for each row. Beyond, the
+  // projection stays, and is a relation of the region. A limit of work, set by hand.
   private val mostNodes = 40
 
   /**

@@ -16,7 +16,9 @@ import scala.collection.mutable
  * Candidates for a region are the order written, those of regions that join alike, and its own and
  * these with the relations in which the two regions differ at a later place (Postponement). Starting
  * from the best order of each region, the change of one region, or of all that have an order to it,
- * that makes the whole cheapest is made, until none makes it cheaper.
+ * that makes the whole cheapest is made, until none makes it cheaper. No region changes to an order
+ * that costs more than the one written at the upper bounds of rows: a gain that only estimates promise
+ * must not cost a multiple where they are wrong.
  */
 private[selinger] final class SharedOrders(
     regions: IndexedSeq[SharedOrders.Region],
@@ -134,12 +136,29 @@ private[selinger] final class SharedOrders(
         .takeWhile(_ => !isExpired)
         .map(changed => changed -> total(changed))
         .filter(_._2 < before)
-      cheaper.minByOption(_._2) match {
-        case Some((changed, _)) => step(changed)
+        .toSeq
+        .sortBy(_._2)
+        .map(_._1)
+      cheaper.find(changed =>
+        now.indices.forall(i => (changed(i) eq now(i)) || isNoWorse(i, changed(i)))
+      ) match {
+        case Some(changed) => step(changed)
         case None => now
       }
     }
     step(best)
+  }
+
+  private val noWorse = mutable.HashMap.empty[(Int, Seq[RelationSet]), Boolean]
+
+  /** Than the order written, at the upper bounds of rows. */
+  private def isNoWorse(i: Int, candidate: Candidate): Boolean = {
+    val region = regions(i)
+    (candidate.tree eq region.written) || (candidate.tree eq region.best) ||
+    noWorse.getOrElseUpdate(
+      i -> candidate.order,
+      region.trees.isNoWorse(candidate.tree, region.written)
+    )
   }
 
   /** Seconds of all regions in their best orders, for the ablation; exchanges that are alike run once. */

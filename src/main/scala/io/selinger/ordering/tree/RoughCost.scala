@@ -99,7 +99,10 @@ object RoughCost {
     new RoughCost(sampled.lines, model.cost.output(manyRows, rowBytes) / manyRows)
   }
 
-  /** At so many rows operators are compared: with none, with these on one side, with so many pairs. */
+  /**
+   * At so many rows operators are compared: with none, with these on one side, with so many pairs. Any number
+   * will do at which rows cost far more than a stage does, since costs are straight lines there.
+   */
   private[ordering] val manyRows = 1e6
 
   /** A join of rows of that width by one whole number. */

@@ -1,3 +1,5 @@
+lazy val seed = settingKey[Int]("of the random samples that tests take, the same in all JVMs")
+
 lazy val line = settingKey[SparkLine]("the Spark line that is built (environment variable SPARK)")
 
 // Spark reads Java internals; these are the flags that its own launcher passes on Java 17.
@@ -105,6 +107,11 @@ lazy val selinger = (project in file("."))
     Compile / packageBin / artifactPath :=
       baseDirectory.value / "python" / "selinger" / "jars" / s"selinger-spark-${line.value.name}.jar",
     Compile / packageDoc / publishArtifact := false,
+    seed := {
+      val drawn = scala.util.Random.nextInt(1000000)
+      sLog.value.info(s"random samples of tests: repeat with SELINGER_SEED=$drawn")
+      drawn
+    },
     Test / fork := true,
     // The JVMs run at the same time, suites of one JVM one after the other: they share its Spark.
     Test / parallelExecution := true,
@@ -126,7 +133,8 @@ lazy val selinger = (project in file("."))
       "-Dio.netty.tryReflectionSetAccessible=true",
       "-Duser.timezone=UTC",
       "-Dspark.ui.enabled=false",
-      s"-Dselinger.root=${baseDirectory.value}"
+      s"-Dselinger.root=${baseDirectory.value}",
+      s"-Dselinger.seed=${seed.value}"
     ),
     Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF")
   )

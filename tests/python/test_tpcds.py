@@ -1,6 +1,6 @@
 """The 99 queries of TPC-DS: stock Spark, Selinger and DuckDB give the same rows.
 
-A run takes a quarter of the queries at random, each adaptively with Spark's default of ANSI, or not
+A run takes an eighth of the queries at random, each adaptively with Spark's default of ANSI, or not
 adaptively with a random one; and in both ways those that rules were written for.
 ``SELINGER_TEST_ALL=1`` runs all queries under all four settings. Code is generated where execution
 is adaptive; to generate it takes longer than a query runs on data as small as this. Queries run

@@ -87,6 +87,7 @@ class LayeringSuite extends AnyFunSuite {
       Seq("sketches")
     ),
     "estimate" -> Seq(Seq(""), Seq("predicates"), Seq("joins"), Seq("plans")),
+    "exec" -> Seq(Seq(""), Seq("decimals", "aggregates")),
     "ordering" -> Seq(
       Seq("ablation"),
       Seq("graph"),

@@ -24,29 +24,15 @@ import org.slf4j.LoggerFactory
  *   SQL or DataFrame
  *     │  Spark: parse, analyse, push predicates down
  *     ▼
- *   rule/      UnwrapFunctionsInFilters  ← estimate/ bounds of values
- *              JoinAfterGrouping    ← stats/ keys, estimate/, cost/
- *              EliminateJoins       ← stats/ keys
- *              MergeSubplansByCost  ← estimate/, cost/ as below
- *              ComputeAggregateAsWindow  ← the same
- *              RemoveImpliedLookups
- *   ordering/  ReorderJoins         ← the same
- *   rule/      ShareEstimates       ← estimate/; off unless asked for
+ *   rule/      rules on filters, joins and aggregations  ← estimate/ rows, stats/ keys, cost/
+ *   ordering/  the order of joins                          ← the same
  *     │  Spark: the rest of its optimizer
  *     ▼
- *   rule/      PushAggregateBelowJoin  ← estimate/, cost/
- *              DeduplicateSemiJoins
- *              ShareSimilarAggregates
- *              ReuseFinerGroups
- *              ReduceGroupedInput
- *              SplitDistinctAggregates
+ *   rule/      rules that need semi and anti joins, or what all others have made (late batch)
  *     ▼
- *   strategy/  SelectJoinOperator   ← estimate/ rows of both sides ← stats/ footers, stages
- *     │        AwaitBuildSide       ← cost/     time and memory of each operator
- *     │        CascadeGroupingSets  → exec/     operators and expressions that Spark lacks
- *     │        ComputeDecimalsInLongs
- *     │        SizeShuffles
- *     │        ShuffleByCommonKeys
+ *   strategy/  operators of joins and aggregations, shuffles  ← estimate/ rows ← stats/ footers, stages
+ *     │                                                       ← cost/ time and memory of each operator
+ *     │                                                       → exec/ operators that Spark lacks
  *     ▼
  *   the query runs; after each stage Spark plans the rest again, through the same strategy,
  *   now with measured rows

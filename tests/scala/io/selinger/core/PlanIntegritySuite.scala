@@ -2,6 +2,7 @@ package io.selinger.core
 
 import org.apache.spark.sql.catalyst.analysis.NamedRelation
 import org.apache.spark.sql.catalyst.expressions.{
+  Alias,
   Ascending,
   Attribute,
   AttributeReference,
@@ -35,7 +36,7 @@ import org.apache.spark.sql.execution.{
 import org.apache.spark.sql.execution.command.{ExecutedCommandExec, SetCommand}
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.joins.SortMergeJoinExec
-import org.apache.spark.sql.types.IntegerType
+import org.apache.spark.sql.types.{IntegerType, LongType}
 import org.scalatest.funsuite.AnyFunSuite
 
 /** Who is to blame for an invalid plan. */
@@ -83,6 +84,25 @@ class PlanIntegritySuite extends AnyFunSuite {
     }
   }
 
+  Seq(true, false).foreach { thorough =>
+    test(s"an id for two columns is a problem (thorough: $thorough)") {
+      val before = Project(Seq(a, b), table)
+      val again = Alias(GreaterThan(b, Literal(1)), "a")(a.exprId)
+      val reused = Project(Seq(a, b), Project(Seq(a, b), Project(Seq(a, b, again), table)))
+      assert(PlanIntegrity.problemOf(before, reused, thorough).isDefined)
+    }
+  }
+
+  test("an id for two columns of a physical plan is a problem, and so is another type") {
+    def joined(right: SparkPlan) = SortMergeJoinExec(Seq(a), Seq(b), LeftSemi, None, scan(a), right)
+    assert(physical(joined(scan(b)), joined(scan(b, a))).exists(_.contains("both inputs")))
+    assert(physical(joined(scan(b)), joined(scan(b, other))).isEmpty)
+    val wider = AttributeReference("b", LongType)(b.exprId)
+    def read(below: SparkPlan) = ProjectExec(Seq(a), above(b, below))
+    assert(physical(read(scan(a, b)), read(scan(a, wider))).exists(_.contains("another type")))
+    assert(PlanIntegrity.problemOf(Project(Seq(a), table), read(scan(a, wider))).isDefined)
+  }
+
   private def physical(before: SparkPlan, after: SparkPlan) =
     PlanIntegrity.problemOf(before, after, thorough = true)
 
@@ -112,7 +132,9 @@ class PlanIntegritySuite extends AnyFunSuite {
   test("rows must be where an operator of a physical plan needs them") {
     val together = ShuffleExchangeExec(SinglePartition, scan(a))
     val sorted = SortExec(Seq(SortOrder(a, Ascending)), global = false, together)
-    val merged = SortMergeJoinExec(Seq(a), Seq(a), LeftSemi, None, sorted, sorted)
+    val right = ShuffleExchangeExec(SinglePartition, scan(b))
+    val sortedRight = SortExec(Seq(SortOrder(b, Ascending)), global = false, right)
+    val merged = SortMergeJoinExec(Seq(a), Seq(b), LeftSemi, None, sorted, sortedRight)
     val unsorted = merged.copy(left = together)
     assert(physical(merged, unsorted).exists(_.contains("distributed or sorted")))
     assert(physical(unsorted, merged).isEmpty)

@@ -12,7 +12,7 @@ private object JoinFamilies {
     "Join selection: broadcast hash join",
     Nil,
     selection,
-    "Where one side has at most 10 MB (spark.sql.autoBroadcastJoinThreshold) by the size of its files.",
+    "Where one side has at most 10 MiB (spark.sql.autoBroadcastJoinThreshold) by the size of its files.",
     "Decides by the rows and their width, and by cost and memory. Where that is uncertain, shuffles the side first that may be small, and measures it.",
     "",
     Seq(

@@ -12,7 +12,11 @@ object Grid {
   val isWhole: Boolean = sys.env.get("SELINGER_TEST_ALL").contains("1")
 
   val seed: Long =
-    sys.env.get("SELINGER_SEED").map(_.toLong).getOrElse(new Random().nextInt(1000000).toLong)
+    sys.env
+      .get("SELINGER_SEED")
+      // The build draws one for all JVMs.
+      .orElse(sys.props.get("selinger.seed"))
+      .fold(new Random().nextInt(1000000).toLong)(_.toLong)
 
   /** What the message of a failure must say, so that the run can be repeated. */
   def clue: String = s"repeat with SELINGER_SEED=$seed: "

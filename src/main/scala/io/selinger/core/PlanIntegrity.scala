@@ -3,13 +3,14 @@ package io.selinger.core
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, LogicalPlanIntegrity}
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{BinaryExecNode, SparkPlan}
 import org.apache.spark.sql.execution.exchange.ValidateRequirements
+import org.apache.spark.sql.types.DataType
 
 /**
  * What is wrong with a plan that a rule returned. The cheap checks run always: the same output, the
  * same commands, every column that an operator reads is there, in subqueries too, no id for two
- * columns. Under `failOnError` also that no column is newly said never to be null, and Spark's other checks.
+ * columns. On physical plans also that columns are read as the types that they have. Under `failOnError` also that no column is newly said never to be null, and Spark's other checks.
  */
 object PlanIntegrity {
 
@@ -102,6 +103,26 @@ object PlanIntegrity {
     def columns(output: Seq[Attribute]) = output.map(column => (column.exprId, column.dataType))
     if (columns(plan.output) != columns(expected)) {
       Some(s"the output changed from ${described(expected)} to ${described(plan.output)}")
-    } else missing(plan, known)
+    } else missing(plan, known).orElse(mistaken(plan))
   }
+
+  /** A column that is read as another type than it has, or whose id both inputs of a join have. */
+  private def mistaken(plan: SparkPlan): Option[String] =
+    operators(plan).iterator
+      .flatMap { node =>
+        val inputs = node.children.map(_.asInstanceOf[QueryPlan[_]])
+        val types = inputs.flatMap(_.output).map(column => column.exprId -> column.dataType).toMap
+        val retyped = node.references.find { column =>
+          types.get(column.exprId).exists(!DataType.equalsStructurally(_, column.dataType, true))
+        }
+        def repeated = node match {
+          case join: BinaryExecNode =>
+            join.left.outputSet.intersect(join.right.outputSet).headOption
+          case _ => None
+        }
+        retyped
+          .map(column => s"${node.nodeName} reads $column as another type than its input returns")
+          .orElse(repeated.map(column => s"both inputs of ${node.nodeName} return $column"))
+      }
+      .nextOption()
 }

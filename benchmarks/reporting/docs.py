@@ -253,7 +253,9 @@ def of_ablation(figures: Figures) -> str:
         cost, name = max(sets)
         times = [f"{row[key][0]:.2f}" for key in ("ms_20", "ms_100")]
         plans = len(row["plans"].get("TPC-DS 10", []))
-        lines.append([row["name"], f"{row['ratio']:.3f}", f"{cost:.2f} ({name})", *times, str(plans)])
+        lines.append(
+            [row["name"], f"{row['ratio']:.3f}", f"{cost:.2f} ({name})", *times, str(plans)]
+        )
     header = ["without", "cost of orders", "largest, by set of queries"]
     header += ["planning at 20 relations", "at 100", "TPC-DS queries with another plan"]
     return table(header, lines)

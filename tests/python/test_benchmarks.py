@@ -687,7 +687,7 @@ def test_the_page_of_figures_is_fresh() -> None:
 
 def test_a_page_without_figures_says_so_and_invents_none(tmp_path: Path) -> None:
     text = docs_page(tmp_path)
-    assert text.count("Not measured. `make bench") == 11
+    assert text.count("Not measured. `make bench") == 12
     assert "{{" not in text
 
 

@@ -41,6 +41,7 @@ object TestGroups {
     "RemoveImpliedLookupsSuite" -> 11,
     "SelectAggregateOperatorSuite" -> 10,
     "SamplePredicatesSuite" -> 10,
+    "JoinProblemSuite" -> 7,
     "SelectJoinOperatorSuite" -> 9,
     "ParquetDictionariesSuite" -> 8,
     "DeduplicateSemiJoinsSuite" -> 8,

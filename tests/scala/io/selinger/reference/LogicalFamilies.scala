@@ -232,7 +232,7 @@ private object LogicalFamilies {
     Seq("EliminateOuterJoin"),
     Seq("DistinctKeyVisitor"),
     "An outer join whose filled side is not used is left out below DISTINCT, and below a projection where a GROUP BY makes the key unique.",
-    "Leaves out outer joins with a table by columns whose values are proven to be unique, and inner joins where each row is proven to find one partner.",
+    "Leaves out outer joins with a table by columns whose values are proven to be unique, and inner joins where each row is proven to have one match.",
     "Not added yet: keys that users declare, and keys of large tables; self-joins on a key stay where both places use columns.",
     Seq(
       FamilyQuery("outer_join_unused")(joined()),

@@ -147,7 +147,7 @@ class EliminateJoinsSuite extends AnyFunSuite with SharedSession {
 
   test("fires on semi joins whose keys all have a match") {
     fires("SELECT f.id FROM facts f LEFT SEMI JOIN dims d ON f.k = d.id")
-    declines("SELECT f.id FROM wide f LEFT SEMI JOIN dims d ON f.k = d.id", rule.PartnerNotProven)
+    declines("SELECT f.id FROM wide f LEFT SEMI JOIN dims d ON f.k = d.id", rule.MatchNotProven)
   }
 
   test("keeps the columns of the query in their order") {
@@ -215,7 +215,7 @@ class EliminateJoinsSuite extends AnyFunSuite with SharedSession {
       spark.read.schema("k tinyint").parquet(s"$folder/wide").createOrReplaceTempView("narrow")
       declines(
         s"SELECT t.k FROM narrow t JOIN parquet.`$folder/keys` d ON t.k = d.id",
-        rule.PartnerNotProven
+        rule.MatchNotProven
       )
       spark.range(5).selectExpr("id AS other").write.mode("append").parquet(s"$folder/keys")
       spark.read.schema(
@@ -266,7 +266,7 @@ class EliminateJoinsSuite extends AnyFunSuite with SharedSession {
   }
 
   test("does not fire on inner joins that remove rows") {
-    declines("SELECT f.id FROM wide f JOIN dims d ON f.k = d.id", rule.PartnerNotProven)
+    declines("SELECT f.id FROM wide f JOIN dims d ON f.k = d.id", rule.MatchNotProven)
     doesNotFire("SELECT f.id FROM facts f JOIN dims d ON f.k = d.id WHERE d.flag")
     doesNotFire("SELECT f.id FROM facts f JOIN dims d ON f.k = d.id AND d.id < 40 AND f.s = d.s")
     doesNotFire("SELECT f.id FROM facts f JOIN (SELECT id FROM dims LIMIT 20) d ON f.k = d.id")
@@ -285,7 +285,7 @@ class EliminateJoinsSuite extends AnyFunSuite with SharedSession {
       spark.range(0, 150).where("id <> 70").write.parquet(s"$folder/gap")
       declines(
         s"SELECT f.id FROM facts f JOIN parquet.`$folder/gap` d ON f.k = d.id",
-        rule.PartnerNotProven
+        rule.MatchNotProven
       )
       fires(s"SELECT f.id FROM facts f LEFT JOIN parquet.`$folder/gap` d ON f.k = d.id")
     }

@@ -32,7 +32,7 @@ import scala.collection.mutable.ArrayBuffer
  *   4. of an outer or inner join: each row is proven to have
  *      one match at most                                     else KEY_NOT_PROVEN
  *   5. of an inner or semi join: each row whose key is not
- *      null is proven to have a match                        else PARTNER_NOT_PROVEN
+ *      null is proven to have a match                        else MATCH_NOT_PROVEN
  *   6. no other part of the query has the join and needs it  else SHARED_SUBPLAN
  *
  * {{{
@@ -201,8 +201,8 @@ object EliminateJoins
       "dates, timestamps without time zone, and texts without a collation."
   )
 
-  val PartnerNotProven: Reason = Reason(
-    "PARTNER_NOT_PROVEN",
+  val MatchNotProven: Reason = Reason(
+    "MATCH_NOT_PROVEN",
     "The query uses no column of this table, so the join could be left out if it removed no row. But it " +
       "is not proven that each row has a match. It is proven only for keys of integers, if the " +
       "table has all numbers from its smallest to its largest key, and if the footers of the other side " +
@@ -222,7 +222,7 @@ object EliminateJoins
     Reason.HintObeyed,
     Reason.MayRaise,
     KeyNotProven,
-    PartnerNotProven,
+    MatchNotProven,
     Reason.SharedSubplan,
     NotNeeded
   )
@@ -241,7 +241,7 @@ object EliminateJoins
     Precondition(Reason.HintObeyed)(_.found.join.hint == JoinHint.NONE),
     Precondition(Reason.MayRaise)(!_.found.mayRaise),
     Precondition(KeyNotProven)(_.found.findsOneAtMost),
-    Precondition(PartnerNotProven)(_.found.losesNone),
+    Precondition(MatchNotProven)(_.found.losesNone),
     Precondition(Reason.SharedSubplan)(subject =>
       subject.staying.isEmpty || !Compared.by(subject.found.join).exists(subject.staying)
     )

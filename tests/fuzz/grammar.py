@@ -450,7 +450,9 @@ class Grammar:
             pattern = self.one(["a%", "%b", "%a%", "_", "v1%"])
             return Op(BOOLEAN, f"({{0}} LIKE '{pattern}')", [column.col])
         if column.type == DOUBLE and self.chance(0.4):
-            return Op(BOOLEAN, "isnan({0})", [column.col])
+            # Of a null, Spark says false and DuckDB null.
+            duck = "coalesce(isnan({0}), false)"
+            return Op(BOOLEAN, "isnan({0})", [column.col], duck=duck)
         if self.chance(0.3):
             low, high = self.constant(column), self.constant(column)
             return Op(BOOLEAN, "({0} BETWEEN {1} AND {2})", [column.col, low, high])

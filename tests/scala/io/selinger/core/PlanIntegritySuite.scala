@@ -97,6 +97,8 @@ class PlanIntegritySuite extends AnyFunSuite {
     def joined(right: SparkPlan) = SortMergeJoinExec(Seq(a), Seq(b), LeftSemi, None, scan(a), right)
     assert(physical(joined(scan(b)), joined(scan(b, a))).exists(_.contains("both inputs")))
     assert(physical(joined(scan(b)), joined(scan(b, other))).isEmpty)
+    // It was there before.
+    assert(physical(joined(scan(b, a)), joined(scan(b, a, other))).isEmpty)
     val wider = AttributeReference("b", LongType)(b.exprId)
     def read(below: SparkPlan) = ProjectExec(Seq(a), above(b, below))
     assert(physical(read(scan(a, b)), read(scan(a, wider))).exists(_.contains("another type")))

@@ -2,7 +2,7 @@ package io.selinger.core
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, LogicalPlanIntegrity}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, LogicalPlanIntegrity}
 import org.apache.spark.sql.execution.{BinaryExecNode, SparkPlan}
 import org.apache.spark.sql.execution.exchange.ValidateRequirements
 import org.apache.spark.sql.types.DataType
@@ -10,7 +10,8 @@ import org.apache.spark.sql.types.DataType
 /**
  * What is wrong with a plan that a rule returned. The cheap checks run always: the same output, the
  * same commands, every column that an operator reads is there, in subqueries too, no id for two
- * columns. On physical plans also that columns are read as the types that they have. Under `failOnError` also that no column is newly said never to be null, and Spark's other checks.
+ * columns. On physical plans also that columns are read as the types that they have. Under
+ * `failOnError` also that no column is newly said never to be null, and Spark's other checks.
  */
 object PlanIntegrity {
 
@@ -76,14 +77,14 @@ object PlanIntegrity {
 
   /** The same for operators that a strategy returned for a logical one. */
   def problemOf(expected: LogicalPlan, plan: SparkPlan): Option[String] =
-    physical(expected.output, AttributeSet.empty, plan)
+    physical(expected.output, AttributeSet.empty, plan, expected.exists(sharesIds))
       .orElse(CommandIntegrity.problemOf(expected, plan))
 
   /** The same for a rule on physical plans, whose operators must have their rows where they need them. */
   def problemOf(before: SparkPlan, after: SparkPlan, thorough: Boolean): Option[String] =
     if (after eq before) None
     else {
-      physical(before.output, missingIn(before), after)
+      physical(before.output, missingIn(before), after, mistaken(before).nonEmpty)
         .orElse(CommandIntegrity.problemOf(before, after))
         .orElse(if (thorough) misplaced(before, after) else None)
     }
@@ -98,12 +99,19 @@ object PlanIntegrity {
   private def physical(
       expected: Seq[Attribute],
       known: => AttributeSet,
-      plan: SparkPlan
+      plan: SparkPlan,
+      wasMistaken: => Boolean
   ): Option[String] = {
     def columns(output: Seq[Attribute]) = output.map(column => (column.exprId, column.dataType))
     if (columns(plan.output) != columns(expected)) {
       Some(s"the output changed from ${described(expected)} to ${described(plan.output)}")
-    } else missing(plan, known).orElse(mistaken(plan))
+    } else missing(plan, known).orElse(mistaken(plan).filterNot(_ => wasMistaken))
+  }
+
+  /** Spark itself joins a plan with a copy that has the same ids, where it has copied a subquery. */
+  private def sharesIds(plan: LogicalPlan): Boolean = plan match {
+    case Join(left, right, _, _, _) => left.outputSet.intersect(right.outputSet).nonEmpty
+    case _ => false
   }
 
   /** A column that is read as another type than it has, or whose id both inputs of a join have. */

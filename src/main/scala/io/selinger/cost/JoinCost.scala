@@ -179,7 +179,7 @@ object JoinCost {
   private val outputNs = 40.0
   private val outputByteNs = 0.3
   // One step of an expression, or one update of an aggregate. Not fitted but set by hand, to the order of
-  // size: it only has to be far below what a row of a join costs.
+  // magnitude: it only has to be far below what a row of a join costs.
   private val evaluateNs = 2.0
   // Finding the group of a row where groups are larger than the cache.
   private val groupMissNs = 250.0

@@ -273,10 +273,10 @@ class Comparison:
         ranges = f"stock Spark {_range(theirs)}, Selinger {_range(ours)}"
         if apart(ours, theirs) is None:
             return f"No difference shown: the runs overlap ({ranges})."
+        if sure(min(len(ours), len(theirs))) < LEAST_SURE:
+            return f"Too few runs to prove a difference ({ranges}): at least 4 are needed."
         if not is_large(ours, theirs):
             return f"No difference that matters: less than 3 % ({ranges})."
-        if self.faster is None:
-            return f"Too few runs to prove a difference ({ranges}): at least 4 are needed."
         return self._claim(statistics.median(ours), statistics.median(theirs))
 
     def _claim(self, ours: float, theirs: float) -> str:

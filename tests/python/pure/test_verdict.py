@@ -70,6 +70,8 @@ def test_nothing_is_claimed_of_few_runs(runs: int) -> None:
     found = comparison(SLOW[:runs], FAST[:runs])
     assert found.faster is None
     assert found.verdict.startswith("Too few runs to prove a difference (")
+    alike = comparison((1.0,) * runs, (1.01,) * runs)
+    assert alike.verdict.startswith("Too few runs to prove a difference (")
 
 
 def test_nothing_is_claimed_of_a_difference_that_nobody_notices() -> None:

@@ -1,10 +1,8 @@
 package io.selinger.rule
 
 import io.selinger.core.RaisedErrors
-import io.selinger.estimate.plans.{ExactSums, FileColumn, FileColumns}
-import io.selinger.estimate.predicates.Selectivity
+import io.selinger.estimate.plans.{ExactSums, FileColumns}
 import io.selinger.stats.files.FooterReader
-import io.selinger.stats.relations.FileRelation
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -58,38 +56,31 @@ private[rule] final case class UnneededOuterJoin(
   override def replacement: LogicalPlan = kept
 }
 
-/**
- * An inner or a semi join with all rows of a table by one key.
- *
- * @param key of the side kept
- * @param removedKey of the table; where the query uses it, `key` takes its place
- * @param all the column of the table
- */
+/** An inner or a semi join with all rows of a table by one key; the query may use the key. */
 private[rule] final case class UnneededLookup(
     join: Join,
-    kept: LogicalPlan,
-    removed: LogicalPlan,
-    key: Attribute,
-    removedKey: Attribute,
-    all: FileColumn,
+    lookup: Lookup,
     needed: AttributeSet
 ) extends UnneededJoin {
+  import lookup.{key, tableKey}
 
-  override def keys: Seq[(Expression, Expression)] = Seq(key -> removedKey)
+  override def kept: LogicalPlan = lookup.rows
+
+  override def removed: LogicalPlan = lookup.table
+
+  override def keys: Seq[(Expression, Expression)] = Seq(key -> tableKey)
 
   override def findsOneAtMost: Boolean = join.joinType == LeftSemi || super.findsOneAtMost
 
-  override def losesNone: Boolean = ProvenKeys.areAmong(key, kept, all)
+  override def losesNone: Boolean = lookup.findsAll
 
   /** Rows whose key is null have no match. */
   override def replacement: LogicalPlan = {
-    val isPresent = IsNotNull(key)
-    val isKnown = !key.nullable || kept.constraints.contains(isPresent)
-    val rows = if (isKnown) kept else Filter(isPresent, kept)
-    if (!needed.contains(removedKey)) rows
+    val rows = if (lookup.hasNoNulls) kept else Filter(IsNotNull(key), kept)
+    if (!needed.contains(tableKey)) rows
     else {
-      val same = if (key.dataType == removedKey.dataType) key else Cast(key, removedKey.dataType)
-      val named = Alias(same, removedKey.name)(removedKey.exprId, removedKey.qualifier)
+      val same = if (key.dataType == tableKey.dataType) key else Cast(key, tableKey.dataType)
+      val named = Alias(same, tableKey.name)(tableKey.exprId, tableKey.qualifier)
       Project(rows.output :+ named, rows)
     }
   }
@@ -115,71 +106,24 @@ private[rule] object UnneededJoin {
       }
 
   private def outer(join: Join, needed: AttributeSet, keepsLeft: Boolean): Seq[UnneededJoin] = {
-    val (kept, removed) = sides(join, keepsLeft)
-    val keys = keysOf(join, keepsLeft)
+    val (kept, removed) = Lookup.sides(join, keepsLeft)
+    val keys = Lookup.keysOf(join, keepsLeft)
     if (keys.isEmpty || needed.exists(removed.outputSet.contains)) Nil
     else Seq(UnneededOuterJoin(join, kept, removed, keys, needed))
   }
 
-  private def lookup(join: Join, needed: AttributeSet, keepsLeft: Boolean): Seq[UnneededJoin] = {
-    val (kept, removed) = sides(join, keepsLeft)
-    val found = keysOf(join, keepsLeft) match {
-      case Seq((keptKey, removedKey)) if join.condition.exists(_.isInstanceOf[EqualTo]) =>
-        for {
-          key <- FileColumns.renamed(keptKey)
-          other <- FileColumns.renamed(removedKey)
-          used = needed.filter(removed.outputSet.contains)
-          if used.isEmpty || used.forall(_.exprId == other.exprId) && isSame(key, other)
-          all <- allRows(removed, other, kept, key)
-        } yield UnneededLookup(join, kept, removed, key, other, all, needed)
-      case _ => None
+  private def lookup(join: Join, needed: AttributeSet, keepsLeft: Boolean): Seq[UnneededJoin] =
+    Lookup.of(join, keepsLeft).toSeq.flatMap { lookup =>
+      val used = needed.filter(lookup.table.outputSet.contains)
+      val isKey = used.forall(_.exprId == lookup.tableKey.exprId) &&
+        isSame(lookup.key, lookup.tableKey)
+      Option.when(used.isEmpty || isKey)(UnneededLookup(join, lookup, needed))
     }
-    found.toSeq
-  }
 
   /** Whether one column gives the other, perhaps in a wider type. */
   private def isSame(key: Attribute, other: Attribute): Boolean =
     key.dataType == other.dataType ||
       FileColumns.renamed(Cast(key, other.dataType)).contains(key)
-
-  private def sides(join: Join, keepsLeft: Boolean): (LogicalPlan, LogicalPlan) =
-    if (keepsLeft) (join.left, join.right) else (join.right, join.left)
-
-  private def keysOf(join: Join, keepsLeft: Boolean): Seq[(Expression, Expression)] =
-    ProvenKeys.comparedBy(join).map(pair => if (keepsLeft) pair else pair.swap)
-
-  /**
-   * The column of files that `column` is, where `plan` has all its values, but for those that join with no
-   * row of `kept` anyway.
-   */
-  private def allRows(
-      plan: LogicalPlan,
-      column: Attribute,
-      kept: LogicalPlan,
-      key: Attribute
-  ): Option[FileColumn] = plan match {
-    case Project(list, child) =>
-      ProvenKeys.renamed(column, list).flatMap(allRows(child, _, kept, key))
-    case Filter(condition, child) =>
-      def isImplied(predicate: Expression) = predicate match {
-        case IsNotNull(known: Attribute) if known.exprId == column.exprId => true
-        case other =>
-          val ofKept =
-            other.transform { case known: Attribute if known.exprId == column.exprId => key }
-          other.references.forall(_.exprId == column.exprId) && other.deterministic &&
-          column.dataType == key.dataType && kept.constraints.contains(ofKept)
-      }
-      if (Selectivity.conjuncts(condition).forall(isImplied)) allRows(child, column, kept, key)
-      else None
-    // Each value has a group.
-    case aggregate: Aggregate =>
-      ProvenKeys.renamed(column, aggregate.aggregateExpressions)
-        .filter(ExpressionSets.has(aggregate.groupingExpressions, _))
-        .flatMap(allRows(aggregate.child, _, kept, key))
-    case FileRelation(relation) =>
-      relation.plan.output.find(_.exprId == column.exprId).map(FileColumn(relation, _))
-    case _ => None
-  }
 }
 
 /** Two columns of files that a join compares, in any order, as (table, column). */

@@ -41,6 +41,7 @@ from selinger.errors import (
 )
 from selinger.explain import Decision, Explanation, Input, Number, explain
 from selinger.install import EXPLAIN_PROVIDER, EXTENSION, configure, jar_path, spark_conf
+from selinger.keys import DeclaredKey, DeclaredKeys, declare_key, declared_keys
 from selinger.session import (
     Rule,
     Rules,
@@ -74,6 +75,8 @@ __all__ = [
     "CollectedStats",
     "Comparison",
     "Decision",
+    "DeclaredKey",
+    "DeclaredKeys",
     "ExplainMissing",
     "Explanation",
     "Input",
@@ -101,6 +104,8 @@ __all__ = [
     "analyze",
     "compare",
     "configure",
+    "declare_key",
+    "declared_keys",
     "disabled",
     "explain",
     "export_stats",

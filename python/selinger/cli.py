@@ -1,7 +1,8 @@
 """
 The command line.
 
-``selinger jar | conf | doctor | compare | explain | analyze | stats | forget | export-stats``.
+``selinger jar | conf | doctor | compare | explain | analyze | stats | declare-key | keys | forget |
+export-stats``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from selinger.doctor import checks
 from selinger.errors import SelingerError
 from selinger.explain import explain
 from selinger.install import configure, jar_lines, jar_path, spark_conf
+from selinger.keys import DeclaredKeys, declare_key, declared_keys
 from selinger.transfer import export_stats, import_stats
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_compare(commands)
     _add_analyze(commands)
     _add_stats(commands)
+    _add_keys(commands)
     _add_forget(commands)
     _add_export(commands)
     _add_explain(commands)
@@ -220,8 +223,20 @@ def _add_stats(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command.set_defaults(run=_stats)
 
 
+def _add_keys(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("declare-key", help="check that columns are a key of a table")
+    command.add_argument("target", help="a path of Parquet or ORC data, or a table")
+    command.add_argument("columns", type=_names, metavar="A,B", help="the columns of the key")
+    _add_location(command)
+    command.set_defaults(run=_declare_key)
+    shown = commands.add_parser("keys", help="show the keys that were declared")
+    shown.add_argument("target", help="a path of Parquet or ORC data, or a table")
+    _add_location(shown)
+    shown.set_defaults(run=_keys)
+
+
 def _add_forget(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser("forget", help="delete what analyze has collected")
+    command = commands.add_parser("forget", help="delete what analyze and declare-key have found")
     command.add_argument("target", help="a path of Parquet or ORC data, or a table")
     command.add_argument("--columns", type=_names, metavar="A,B", help="only these columns")
     _add_location(command)
@@ -285,6 +300,24 @@ def _stats(arguments: argparse.Namespace) -> int:
     spark = _session(arguments)
     try:
         print(stats(spark, arguments.target))
+    finally:
+        spark.stop()
+    return OK
+
+
+def _declare_key(arguments: argparse.Namespace) -> int:
+    spark = _session(arguments)
+    try:
+        print(DeclaredKeys([declare_key(spark, arguments.target, arguments.columns)]))
+    finally:
+        spark.stop()
+    return OK
+
+
+def _keys(arguments: argparse.Namespace) -> int:
+    spark = _session(arguments)
+    try:
+        print(declared_keys(spark, arguments.target))
     finally:
         spark.stop()
     return OK

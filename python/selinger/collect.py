@@ -319,7 +319,7 @@ def stats(spark: SparkSession, target: str) -> CollectedStats:
 
 
 def forget(spark: SparkSession, target: str, columns: Sequence[str] | None = None) -> int:
-    """Delete what `analyze` has collected of a table or path.
+    """Delete what `analyze` has collected of a table or path, and the keys declared for it.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ def forget(spark: SparkSession, target: str, columns: Sequence[str] | None = Non
     target : str
         As in `analyze`.
     columns : sequence of str, optional
-        Only these columns.
+        Only these columns, and keys that have them.
 
     Returns
     -------

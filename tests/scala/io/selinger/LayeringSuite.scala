@@ -83,8 +83,8 @@ class LayeringSuite extends AnyFunSuite {
       Seq("parquet", "orc"),
       Seq("relations"),
       Seq("footers", "samples", "imported"),
-      Seq("keys"),
-      Seq("sketches")
+      Seq("sketches"),
+      Seq("keys")
     ),
     "estimate" -> Seq(Seq(""), Seq("predicates"), Seq("joins"), Seq("plans")),
     "exec" -> Seq(Seq(""), Seq("decimals", "aggregates")),

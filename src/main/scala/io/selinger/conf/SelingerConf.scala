@@ -202,7 +202,7 @@ object SelingerConf {
       key("keys.maxRows"),
       1048576L,
       "Rows that a table may have for its key to be proven while a query is planned: the columns of the " +
-        "key are read in full. 0: nothing is read, and no key of a file is proven."
+        "key are read in full. 0: nothing is read; keys that selinger_declare_key has checked are used."
     ),
     "statistics",
     "count"
@@ -212,7 +212,8 @@ object SelingerConf {
     ConfEntry.text(
       key("stats.location"),
       "",
-      "Folder in which selinger_analyze keeps what it collects, on any Hadoop file system, such as " +
+      "Folder in which selinger_analyze and selinger_declare_key keep what they find, on any Hadoop file " +
+        "system, such as " +
         "s3a://bucket/selinger-stats. Empty: nothing can be collected."
     ),
     "statistics",
@@ -390,6 +391,20 @@ object SelingerConf {
       "must be at least 0 and less than 1"
     ),
     "aggregates",
+    "share"
+  )
+
+  val EARLY_TOP_N_MIN_GAIN: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("sort.earlyTopNMinGain"),
+      0.05,
+      "Share of the time of a join with ORDER BY and LIMIT that must be saved by taking the first rows of an " +
+        "input before it is joined. 0: whenever it is possible, even if nothing is known of the rows."
+    )(
+      value => value >= 0.0 && value < 1.0,
+      "must be at least 0 and less than 1"
+    ),
+    "joins",
     "share"
   )
 
@@ -634,6 +649,7 @@ object SelingerConf {
     EAGER_MIN_ROWS,
     DEDUPLICATE_MIN_GAIN,
     JOIN_LATER_MIN_GAIN,
+    EARLY_TOP_N_MIN_GAIN,
     SPLIT_DISTINCT_MIN_GAIN,
     REDUCE_GROUPED_MIN_GAIN,
     CASCADE_MIN_GAIN,

@@ -46,7 +46,7 @@ import scala.collection.mutable.ArrayBuffer
  * Correct because: an outer join returns exactly one row for a row with at most one match, whatever else
  * its condition says, and an inner join does so for a row with exactly one. Keys are proven (ProvenKeys)
  * by GROUP BY and DISTINCT, and through filters and joins; or by reading the columns of a table in full,
- * in all of its files. Rows whose key is null match nothing, however many they are: an inner join becomes
+ * in all of its files, now or in a job before (DeclaredKey). Rows whose key is null match nothing, however many they are: an inner join becomes
  * a filter that drops them. That each row has a match is proven where the table's key has all whole
  * numbers of a range, and the footers of the other side do not leave it. Equal floating-point numbers and
  * collated texts may be stored differently, and what a timestamp is depends on the session: these are
@@ -194,11 +194,12 @@ object EliminateJoins
     "KEY_NOT_PROVEN",
     "The query uses no column of this table, so the join could be left out if it repeated no row. But " +
       "it is not proven that the columns that the table is joined by have no duplicates.",
-    "Nothing to do if there are duplicates. Otherwise set spark.selinger.keys.maxRows above the rows of " +
-      "the table, and spark.selinger.stats.sampling.budgetMs higher if reading them takes longer: then " +
-      "the columns are read while the query is planned. That works for Parquet and ORC files that are " +
-      "read by their paths or from a table without partitions, and for keys of integers, decimals, " +
-      "dates, timestamps without time zone, and texts without a collation."
+    "Nothing to do if there are duplicates. Otherwise run selinger.declare_key, after each change of the " +
+      "files: it checks the key in a job, whatever the size of the table. Or, if the table is not too large to be read while the query is " +
+      "planned, set spark.selinger.keys.maxRows above its rows, and " +
+      "spark.selinger.stats.sampling.budgetMs higher if reading them takes longer. Both work for Parquet " +
+      "and ORC files that are read by their paths or from a table without partitions, and for keys of " +
+      "integers, decimals, dates, timestamps without time zone, and texts without a collation."
   )
 
   val MatchNotProven: Reason = Reason(
@@ -207,7 +208,8 @@ object EliminateJoins
       "is not proven that each row has a match. It is proven only for keys of integers, if the " +
       "table has all numbers from its smallest to its largest key, and if the footers of the other side " +
       "show that its values lie between these.",
-    "Use LEFT JOIN if rows without a match shall stay, or leave the table out of the query."
+    "Use LEFT JOIN if rows without a match shall stay, or leave the table out of the query. If the table has " +
+      "all these numbers, and more rows than spark.selinger.keys.maxRows, run selinger.declare_key."
   )
 
   override def hooks: Seq[Hook] = Seq(

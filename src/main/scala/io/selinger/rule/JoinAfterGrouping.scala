@@ -223,10 +223,12 @@ object JoinAfterGrouping
       "row of it: the key named below must have no duplicates and, if the table is joined by other columns, " +
       "no nulls. Merging the groups afterwards is no way out: a function here cannot be merged, or merging " +
       "would cost too much.",
-    "Nothing to do if the key has duplicates or nulls. Otherwise set spark.selinger.keys.maxRows above the " +
-      "rows of the table, and spark.selinger.stats.sampling.budgetMs higher if reading them takes longer: " +
-      "then the key is read while the query is planned. That works for Parquet and ORC files, and for keys of " +
-      "integers, decimals, dates, timestamps without time zone, and texts without a collation."
+    "Nothing to do if the key has duplicates or nulls. Otherwise run selinger.declare_key, after each " +
+      "change of the files: it checks the key in a job, whatever the size of the table. Or, if the table is not too large to be read while the " +
+      "query is planned, set spark.selinger.keys.maxRows above its rows, and " +
+      "spark.selinger.stats.sampling.budgetMs higher if reading them takes longer. Both work for Parquet and " +
+      "ORC files, and for keys of integers, decimals, dates, timestamps without time zone, and texts without " +
+      "a collation."
   )
 
   override def hooks: Seq[Hook] = Seq(

@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
 
-/** What is proven of the keys of a plan's rows: by GROUP BY and DISTINCT, and by the files themselves. */
+/** What is proven of the keys of a plan's rows: by GROUP BY and DISTINCT, and by all values in the files. */
 private[rule] object ProvenKeys {
 
   /** Whether no two rows of `plan` have the same values of `columns`, rows with a null left aside. */

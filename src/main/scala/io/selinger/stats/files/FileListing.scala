@@ -2,8 +2,9 @@ package io.selinger.stats.files
 
 import com.google.common.cache.{Cache, CacheBuilder}
 import com.google.common.hash.Hashing
-import io.selinger.stats.ColumnStatistics
+import io.selinger.stats.{ColumnStatistics, FileSet, FileVersion}
 import java.lang.ref.WeakReference
+import java.util.concurrent.atomic.AtomicReference
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, ExprId, Expression}
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex
@@ -65,6 +66,7 @@ private[stats] object FileListings {
   private final class CachedListings(val files: WeakReference[AnyRef]) {
     val parts: Cache[Part, FileListing] =
       CacheBuilder.newBuilder().maximumSize(partsOfOne).build()
+    val set = new AtomicReference[FileSet]()
   }
 
   private val partsOfOne = 8L
@@ -77,18 +79,32 @@ private[stats] object FileListings {
   def cached(index: PartitioningAwareFileIndex, filters: Seq[Expression], most: Int)(
       list: => FileListing
   ): FileListing = {
-    // Before listing: files that are refreshed meanwhile count as others.
-    val files = Listing.of(index)
-    val found = Option(known.getIfPresent(index)).filter(_.files.get eq files).getOrElse {
-      val fresh = new CachedListings(new WeakReference(files))
-      known.put(index, fresh)
-      fresh
-    }
+    val found = listingsOf(index)
     val part = Part(filters.map(byName), most)
     Option(found.parts.getIfPresent(part)).getOrElse {
       val listing = list
       found.parts.put(part, listing)
       listing
+    }
+  }
+
+  /** All files of an index. */
+  def all(index: PartitioningAwareFileIndex): FileSet = {
+    val found = listingsOf(index)
+    Option(found.set.get).getOrElse {
+      val files = index.listFiles(Nil, Nil).iterator.flatMap(_.files).map(_.fileStatus)
+      found.set.set(FileSet.of(files.map(FileVersion.of).toSeq))
+      found.set.get
+    }
+  }
+
+  private def listingsOf(index: PartitioningAwareFileIndex): CachedListings = {
+    // Before listing: files that are refreshed meanwhile count as others.
+    val files = Listing.of(index)
+    Option(known.getIfPresent(index)).filter(_.files.get eq files).getOrElse {
+      val fresh = new CachedListings(new WeakReference(files))
+      known.put(index, fresh)
+      fresh
     }
   }
 

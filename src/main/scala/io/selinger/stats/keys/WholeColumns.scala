@@ -4,7 +4,7 @@ import com.google.common.cache.{Cache, CacheBuilder}
 import com.google.common.hash.Hashing
 import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
-import io.selinger.stats.{FileVersion, OrderedNumbers}
+import io.selinger.stats.{FileVersion, KeyTypes, OrderedNumbers}
 import io.selinger.stats.files.{
   BoundedReads,
   ChunkRequest,
@@ -15,13 +15,13 @@ import io.selinger.stats.files.{
 import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.relations.FileRelation
 import io.selinger.stats.samples.SamplingTime
+import io.selinger.stats.sketches.UseCollectedStatistics
 import java.nio.charset.StandardCharsets.UTF_8
 import java.time.Duration
 import java.util.concurrent.TimeUnit
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.expressions.Attribute
-import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.types._
 import org.slf4j.LoggerFactory
 import scala.util.control.NonFatal
@@ -41,7 +41,7 @@ final case class KeyFacts(
 )
 
 /**
- * Columns of small relations, read in full on the driver. Unlike samples these are proofs, as long as
+ * Columns of small relations, read in full on the driver, and keys that jobs have checked. Unlike samples these are proofs, as long as
  * nobody overwrites a file in place: a change of the plan may rely on them.
  */
 object WholeColumns {
@@ -93,16 +93,34 @@ object WholeColumns {
   }
 
   /**
-   * What the columns of all rows of a relation prove. `None` where it has more rows than
-   * `spark.selinger.keys.maxRows`, where its columns cannot be read, or not in the time that samples have.
+   * What the columns of all rows of a relation prove: as a job has found in just these files, or as they
+   * are read now. `None` where there was no such job and the relation has more rows than
+   * `spark.selinger.keys.maxRows`, or its columns cannot be read, or not in the time that samples have.
    */
-  def facts(relation: FileRelation, columns: Seq[Attribute]): Option[KeyFacts] = {
+  def facts(relation: FileRelation, columns: Seq[Attribute]): Option[KeyFacts] =
+    checked(relation, columns).orElse(readNow(relation, columns))
+
+  private def checked(relation: FileRelation, columns: Seq[Attribute]): Option[KeyFacts] = {
+    val asked = columns.map(column => FooterReader.columnName(column.name) -> column.dataType).toMap
+    // Rows of files that lack a column may have another value than null for it.
+    if (columns.exists(KeyTypes.hasDefault)) None
+    else
+      UseCollectedStatistics.key(relation, asked).map { key =>
+        // With more columns than the key rows stay different, but these may have nulls.
+        val isAll = key.columns.size == asked.size
+        KeyFacts(isUnique = true, !isAll || key.hasNulls, key.consecutive.filter(_ => isAll))
+      }
+  }
+
+  private def readNow(relation: FileRelation, columns: Seq[Attribute]): Option[KeyFacts] = {
     val partitions = relation.partitionSchema.fieldNames.map(FooterReader.columnName).toSet
     val fields = columns.map(column =>
       StructField(column.name, column.dataType, nullable = true, column.metadata)
     )
     val areInFiles = fields.nonEmpty && fields.forall(field =>
-      isProvable(field.dataType) && !partitions.contains(FooterReader.columnName(field.name))
+      KeyTypes.areProvable(field.dataType) && !partitions.contains(
+        FooterReader.columnName(field.name)
+      )
     )
     for {
       reader <- relation.reader.samples
@@ -112,18 +130,6 @@ object WholeColumns {
       if files.iterator.flatMap(_._2).sum <= most
       found <- ask(Columns(reader, files, fields, relation.hadoop))
     } yield found
-  }
-
-  /**
-   * Whether equal values of a type are equal objects, and the other way. What a timestamp with time zone
-   * is depends on settings of the session as well.
-   */
-  private def isProvable(kind: DataType): Boolean = kind match {
-    case ByteType | ShortType | IntegerType | LongType | DateType | TimestampNTZType |
-        _: DecimalType =>
-      true
-    case text: StringType => UnsafeRowUtils.isBinaryStable(text)
-    case _ => false
   }
 
   private def ask(columns: Columns): Option[KeyFacts] = {
@@ -186,15 +192,11 @@ object WholeColumns {
     facts
   }
 
-  // Settings of the session say which days those of old calendars are; several may become one.
   private def isAncient(field: StructField, chunks: Seq[IndexedSeq[Any]]): Boolean =
     field.dataType == DateType && chunks.iterator.flatten.exists {
-      case day: Int => day < gregorian
+      case day: Int => day < KeyTypes.firstCertainDay
       case _ => false
     }
-
-  // 15 October 1582, in days.
-  private val gregorian = -141427
 
   private def readGroup(
       file: FileStatus,

@@ -46,6 +46,16 @@ object OrcFooters extends FooterReader {
     } finally reader.close()
   }
 
+  /** Whether columns have no names of their own, as in early files of Hive: Spark takes them by their places. */
+  def hasNoNames(file: FileStatus, hadoop: Configuration): Boolean = {
+    val reader =
+      OrcFile.createReader(file.getPath, OrcFile.readerOptions(hadoop).maxLength(file.getLen))
+    try {
+      val names = Option(reader.getSchema.getFieldNames).map(_.asScala.toSeq).getOrElse(Nil)
+      names.nonEmpty && names.forall(_.startsWith("_col"))
+    } finally reader.close()
+  }
+
   override def samples: Option[SampleReader] = Some(OrcSamples)
 
   override def dictionaries: Option[DistinctReader] = Some(OrcDictionaries)

@@ -1,7 +1,7 @@
 package io.selinger.stats.relations
 
 import io.selinger.core.FileBytes
-import io.selinger.stats.{ColumnStatistics, NumericAxis}
+import io.selinger.stats.{ColumnStatistics, FileSet, NumericAxis}
 import io.selinger.stats.files.{FileListing, FileListings, FooterReader}
 import io.selinger.stats.orc.OrcFooters
 import io.selinger.stats.parquet.ParquetFooters
@@ -95,6 +95,9 @@ final case class FileRelation(
 
   /** Of all files, whatever partitions are wanted. */
   def bytes: Double = FileBytes.of(index)
+
+  /** All files that it reads, unless it reads some partitions only. */
+  def allFiles: Option[FileSet] = Option.when(pushedFilters.isEmpty)(FileListings.all(index))
 
   /** All files of those partitions, however many there are. */
   def files(filters: Seq[Expression]): Iterator[FileStatus] =

@@ -1,7 +1,7 @@
 package io.selinger.stats.sketches
 
 import io.selinger.conf.SelingerConf
-import io.selinger.stats.FileVersion
+import io.selinger.stats.{FileSet, FileVersion}
 import io.selinger.stats.files.FooterReader
 import java.time.{Instant, LocalDate}
 import java.time.temporal.ChronoUnit.MICROS
@@ -177,6 +177,100 @@ private[sketches] object StatsCommand {
       "deciles" -> SketchCommand.texts,
       "frequent" -> SketchCommand.texts,
       "frequent_shares" -> ArrayType(DoubleType, containsNull = false)
+    )
+  )
+}
+
+/** Checks a key, and keeps what was found. */
+private[sketches] final case class DeclareKeyCommand(
+    target: String,
+    columns: Seq[String],
+    override val output: Seq[Attribute]
+) extends SketchCommand {
+
+  override protected def answer(session: classic.SparkSession): Seq[Row] = {
+    val start = System.nanoTime()
+    val location = Location.required()
+    val known = Target.resolve(session, target)
+    val key = KeyCheck.run(session, known, columns)
+    val hadoop = session.sessionState.newHadoopConf()
+    val cache = SelingerConf.COLLECTED_CACHE_MAX_BYTES.value
+    SketchStore.add(SketchStore.folder(location, known.roots), key, hadoop, cache)
+    val seconds = (System.nanoTime() - start) / 1e9
+    // Spark may have listed the files before, and use that list.
+    val isCurrent = key.files == FileSet.of(known.files.map(FileVersion.of))
+    Seq(
+      Row(
+        known.name,
+        columns,
+        key.files.count,
+        key.rows,
+        key.nulls,
+        key.consecutive.isDefined,
+        isCurrent,
+        seconds
+      )
+    )
+  }
+}
+
+private[sketches] object DeclareKeyCommand {
+  def of(target: String, columns: Seq[String]): DeclareKeyCommand = DeclareKeyCommand(
+    target,
+    columns,
+    SketchCommand.output(
+      "relation" -> StringType,
+      "columns" -> SketchCommand.texts,
+      "files" -> IntegerType,
+      "rows" -> LongType,
+      "nulls" -> LongType,
+      "consecutive" -> BooleanType,
+      "current" -> BooleanType,
+      "seconds" -> DoubleType
+    )
+  )
+}
+
+/** The keys that were declared for a relation, a row for each. */
+private[sketches] final case class KeysCommand(target: String, override val output: Seq[Attribute])
+    extends SketchCommand {
+
+  override protected def answer(session: classic.SparkSession): Seq[Row] = {
+    val location = Location.required()
+    val known = Target.resolve(session, target)
+    val hadoop = session.sessionState.newHadoopConf()
+    val cache = SelingerConf.COLLECTED_CACHE_MAX_BYTES.value
+    val keys = SketchStore.collected(SketchStore.folder(location, known.roots), hadoop, cache).keys
+    lazy val files = FileSet.of(known.files.map(FileVersion.of))
+    keys.values.toSeq.sortBy(key =>
+      (-key.checked, key.columns.keys.toSeq.sorted.mkString(","))
+    ).map { key =>
+      Row(
+        known.name,
+        key.columns.keys.toSeq.sorted,
+        key.files.count,
+        key.rows,
+        key.nulls,
+        key.consecutive.isDefined,
+        Instant.ofEpochMilli(key.checked).toString,
+        key.files == files
+      )
+    }
+  }
+}
+
+private[sketches] object KeysCommand {
+  def of(target: String): KeysCommand = KeysCommand(
+    target,
+    SketchCommand.output(
+      "relation" -> StringType,
+      "columns" -> SketchCommand.texts,
+      "files" -> IntegerType,
+      "rows" -> LongType,
+      "nulls" -> LongType,
+      "consecutive" -> BooleanType,
+      "checked" -> StringType,
+      "current" -> BooleanType
     )
   )
 }

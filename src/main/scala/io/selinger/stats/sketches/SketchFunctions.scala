@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** The SQL table functions that collect, show and forget statistics. */
+/** The SQL table functions that collect, show and forget statistics and keys. */
 object SketchFunctions {
 
   type Description = (FunctionIdentifier, ExpressionInfo, TableFunctionBuilder)
@@ -39,8 +39,24 @@ object SketchFunctions {
       Seq("target")
     )(arguments => StatsCommand.of(arguments.target)),
     describe(
+      "selinger_declare_key",
+      "Checks in a job that columns are a key of a table, a view or a path, so that plans may rely on it.",
+      Seq("target", "columns")
+    ) { arguments =>
+      val columns = arguments.names("columns")
+      DeclareKeyCommand.of(
+        arguments.target,
+        columns.getOrElse(arguments.refuse("columns is missing: those of the key"))
+      )
+    },
+    describe(
+      "selinger_keys",
+      "The keys that selinger_declare_key has found in a table, a view or a path.",
+      Seq("target")
+    )(arguments => KeysCommand.of(arguments.target)),
+    describe(
       "selinger_forget",
-      "Deletes what selinger_analyze has collected of a table, a view or a path.",
+      "Deletes what selinger_analyze and selinger_declare_key have found of a table, a view or a path.",
       Seq("target", "columns")
     )(arguments => ForgetCommand.of(arguments.target, arguments.names("columns")))
   )

@@ -10,7 +10,7 @@ import java.util.UUID
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicReference
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+import org.apache.hadoop.fs.{FSDataOutputStream, FileStatus, FileSystem, Path}
 import org.apache.spark.sql.types.DataType
 import org.slf4j.LoggerFactory
 import scala.util.control.NonFatal
@@ -19,9 +19,14 @@ import scala.util.control.NonFatal
  * All that was collected of one relation.
  *
  * @param segments newest first
- * @param id the same for the same segments
+ * @param id the same for the same segments and keys
+ * @param keys that were declared and checked, by the file of each
  */
-private[stats] final case class Collected(segments: Seq[Segment], id: String) {
+private[stats] final case class Collected(
+    segments: Seq[Segment],
+    id: String,
+    keys: Map[Path, DeclaredKey] = Map.empty
+) {
 
   /** Where the best entry of each of `files` lies: the largest share, then the newest. */
   def entries(
@@ -81,6 +86,7 @@ private[stats] object SketchStore {
   private val log = LoggerFactory.getLogger("io.selinger")
 
   private val suffix = ".sketch"
+  private val keySuffix = ".key"
   private val temporarySuffix = ".tmp"
   private val unfinished = s"_[0-9a-f-]{36}\\$temporarySuffix".r
   private val abandonedAfterMs = 24L * 3600 * 1000
@@ -99,7 +105,8 @@ private[stats] object SketchStore {
       .newBuilder()
       .maximumWeight(maxBytes / 2)
       .weigher { (_: String, listing: Listing) =>
-        val bytes = 200L + listing.collected.segments.map(_.bytes).sum
+        val Collected(segments, _, keys) = listing.collected
+        val bytes = 200L + segments.map(_.bytes).sum + 500L * keys.size
         bytes.min(Int.MaxValue / 2).toInt
       }
       .build[String, Listing]()
@@ -172,24 +179,42 @@ private[stats] object SketchStore {
       before: Option[Collected],
       kept: Caches
   ): Collected = {
-    val files = segmentFiles(fs, folder)
+    val files = filesOf(fs, folder)
     val id =
       files.map(file => s"${file.getPath.getName} ${file.getLen} ${file.getModificationTime}")
         .mkString("\n")
     before.filter(_.id == id).getOrElse {
       val known = before.toSeq.flatMap(_.segments).map(segment => segment.path -> segment).toMap
-      val segments = files.flatMap { file =>
-        known.get(file.getPath).orElse(open(fs, file, kept))
+      val (segmentFiles, keyFiles) = files.partition(_.getPath.getName.endsWith(suffix))
+      val segments = segmentFiles.flatMap { file =>
+        known.get(file.getPath).orElse(open(file, kept)(SegmentFile.open(fs, file.getPath)))
       }
-      Collected(segments.sortBy(segment => (-segment.created, segment.path.toString)), id)
+      val keys = keyFiles.flatMap { file =>
+        val key = before.flatMap(_.keys.get(file.getPath))
+        key.orElse(open(file, kept)(readKey(fs, file))).map(file.getPath -> _)
+      }
+      Collected(
+        segments.sortBy(segment => (-segment.created, segment.path.toString)),
+        id,
+        keys.toMap
+      )
     }
   }
 
-  private def segmentFiles(fs: FileSystem, folder: Path): Seq[FileStatus] =
+  private def readKey(fs: FileSystem, file: FileStatus): DeclaredKey = {
+    val in = fs.open(file.getPath)
+    try {
+      val bytes = new Array[Byte](file.getLen.toInt)
+      in.readFully(0L, bytes)
+      DeclaredKey.fromBytes(bytes)
+    } finally in.close()
+  }
+
+  private def filesOf(fs: FileSystem, folder: Path): Seq[FileStatus] =
     try
       fs.listStatus(folder)
         .toSeq
-        .filter(file => file.isFile && file.getPath.getName.endsWith(suffix))
+        .filter(file => file.isFile && Seq(suffix, keySuffix).exists(file.getPath.getName.endsWith))
         .sortBy(_.getPath.getName)
     catch { case _: FileNotFoundException => Nil }
 
@@ -201,11 +226,11 @@ private[stats] object SketchStore {
       .filter(_.getModificationTime < System.currentTimeMillis() - abandonedAfterMs)
       .map(_.getPath)
 
-  private def open(fs: FileSystem, file: FileStatus, kept: Caches): Option[Segment] = {
+  private def open[A](file: FileStatus, kept: Caches)(read: => A): Option[A] = {
     val version = FileVersion.of(file)
     if (kept.unreadable.getIfPresent(version) != null) None
     else
-      try Some(SegmentFile.open(fs, file.getPath))
+      try Some(read)
       catch {
         case error @ (NonFatal(_) | _: LinkageError) =>
           kept.unreadable.put(version, java.lang.Boolean.TRUE)
@@ -244,6 +269,27 @@ private[stats] object SketchStore {
       files: IndexedSeq[FileVersion],
       columns: Seq[((String, DataType), SegmentFile.Entries)],
       hadoop: Configuration
+  ): Path =
+    written(folder, suffix, hadoop)((out, created) =>
+      SegmentFile.write(out, created, relation, files, columns)
+    )
+
+  /**
+   * Adds a key, in place of what was known of it.
+   *
+   * @throws java.io.IOException where the place cannot be written
+   */
+  def add(folder: Path, key: DeclaredKey, hadoop: Configuration, maxBytes: Long): Path = {
+    val before = collected(folder, hadoop, maxBytes).keys
+    val path = written(folder, keySuffix, hadoop)((out, _) => out.write(key.toBytes))
+    val old = before.collect { case (file, other) if other.columns == key.columns => file }
+    remove(folder, old.toSeq, hadoop)
+    path
+  }
+
+  /** @param write is given when the file was begun, in milliseconds since 1970 */
+  private def written(folder: Path, suffix: String, hadoop: Configuration)(
+      write: (FSDataOutputStream, Long) => Unit
   ): Path = {
     val fs = folder.getFileSystem(hadoop)
     val id = UUID.randomUUID().toString
@@ -253,7 +299,7 @@ private[stats] object SketchStore {
     fs.mkdirs(folder)
     try {
       val out = fs.create(temporary, false)
-      try SegmentFile.write(out, created, relation, files, columns)
+      try write(out, created)
       finally out.close()
       if (!fs.rename(temporary, complete)) {
         throw new IOException(s"$temporary could not be renamed to $complete")
@@ -351,7 +397,7 @@ private[stats] object SketchStore {
   }
 
   /**
-   * Forgets a relation, or some of its columns.
+   * Forgets a relation, or some of its columns, and the keys that have them.
    *
    * @return how many columns were forgotten
    */
@@ -365,7 +411,8 @@ private[stats] object SketchStore {
     val fs = folder.getFileSystem(hadoop)
     forgetListing(folder)
     val found = collected(folder, hadoop, maxBytes)
-    val known = found.segments.flatMap(_.columns.keys.map(_._1)).toSet
+    val sketched = found.segments.flatMap(_.columns.keys.map(_._1)).toSet
+    val known = sketched ++ found.keys.values.flatMap(_.columns.keys)
     columns match {
       case Some(some) =>
         val gone = known.intersect(some)
@@ -374,10 +421,12 @@ private[stats] object SketchStore {
           val versions = affected.flatMap(_.files).distinct.zipWithIndex.toMap
           rewrite(folder, relation, Collected(affected, ""), versions, gone, hadoop)
         }
+        val keys = found.keys.collect { case (file, key) if key.columns.keys.exists(gone) => file }
+        if (keys.nonEmpty) remove(folder, keys.toSeq, hadoop)
         gone.size
       case None =>
         // Other files are not ours to delete.
-        remove(folder, segmentFiles(fs, folder).map(_.getPath), hadoop)
+        remove(folder, filesOf(fs, folder).map(_.getPath), hadoop)
         known.size
     }
   }

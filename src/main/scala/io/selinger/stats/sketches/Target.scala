@@ -4,7 +4,7 @@ import io.selinger.stats.files.FooterReader
 import io.selinger.stats.relations.RootPaths
 import java.io.FileNotFoundException
 import org.apache.hadoop.fs.{FileStatus, FileSystem, LocatedFileStatus, Path, RemoteIterator}
-import org.apache.spark.sql.AnalysisException
+import org.apache.spark.sql.{AnalysisException, DataFrame}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, Cast, NamedExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project, SubqueryAlias, View}
@@ -14,6 +14,7 @@ import org.apache.spark.sql.execution.datasources.{
   DataSource,
   FileFormat,
   HadoopFsRelation,
+  InMemoryFileIndex,
   LogicalRelation,
   PartitioningAwareFileIndex
 }
@@ -46,6 +47,27 @@ private[sketches] final case class Target(
     relation.location.listFiles(Nil, Nil).flatMap(_.files.map(_.fileStatus)).toIndexedSeq
 
   def isParquet: Boolean = format.getClass == classOf[ParquetFileFormat]
+
+  /** The same, with the files that are there now, which no other query refreshes. */
+  def listedNow(session: SparkSession): Target = {
+    val index =
+      new InMemoryFileIndex(
+        session,
+        relation.location.rootPaths,
+        relation.options,
+        Some(partitions)
+      )
+    copy(relation = relation.copy(location = index)(session))
+  }
+
+  /** Whether Spark lists all files once, rather than those of partitions that a query needs. */
+  def listsAllFiles: Boolean = relation.location.isInstanceOf[PartitioningAwareFileIndex]
+
+  /** All rows of these files, or an error: none is left out, whatever the session allows. */
+  def rows(session: SparkSession): DataFrame = {
+    val strict = Seq("ignoreCorruptFiles", "ignoreMissingFiles").map(_ -> "false")
+    session.baseRelationToDataFrame(relation.copy(options = relation.options ++ strict)(session))
+  }
 }
 
 private[sketches] object Target {
@@ -193,7 +215,7 @@ private[sketches] object Target {
 
   private def refuse(text: String, why: String): Nothing =
     throw new IllegalArgumentException(
-      s"Statistics cannot be collected of $text: $why. Name a folder or file of Parquet or ORC " +
+      s"$text cannot be analysed: $why. Name a folder or file of Parquet or ORC " +
         "data, a table of such files, or a view that is nothing but a scan of them."
     )
 }

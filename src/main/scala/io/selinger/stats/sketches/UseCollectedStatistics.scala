@@ -29,6 +29,8 @@ import java.util.concurrent.TimeUnit
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.DataType
 import scala.util.control.NonFatal
 
 /**
@@ -41,7 +43,8 @@ object UseCollectedStatistics
       "useCollectedStatistics",
       RuleKind.Statistics,
       "Uses what selinger_analyze has collected for the files that are read: distinct values, " +
-        "quantiles, frequent values, key overlap and a sample of the rows."
+        "quantiles, frequent values, key overlap and a sample of the rows; and the keys that selinger_declare_key " +
+        "has checked."
     ) {
 
   override def hooks: Seq[Hook] = Seq(
@@ -81,6 +84,29 @@ object UseCollectedStatistics
       if (location.isEmpty) footers else collected(location, relation, footers, predicates)
     }
 
+  /**
+   * A key among `columns`, by lower-case name, that a job has checked in just the files that a relation
+   * reads: of all of the columns, if there is one. None where the rule is off, or the store does not answer.
+   */
+  def key(relation: FileRelation, columns: Map[String, DataType]): Option[DeclaredKey] =
+    Guard.value[Option[DeclaredKey]](this, SelingerConf.switches, relation.plan, None) {
+      val location = SelingerConf.STATS_LOCATION.value
+      if (location.isEmpty || SQLConf.get.caseSensitiveAnalysis || !relation.readsByName) None
+      else {
+        val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(budgetMs)
+        val folder = SketchStore.folder(location, relation.roots)
+        val cache = SelingerConf.COLLECTED_CACHE_MAX_BYTES.value
+        val declared = asked(folder)(read(folder, Nil, Nil, relation.hadoop, cache, deadline))
+          .fold(_ => Nil, _.keys.filter(_.columns.toSet.subsetOf(columns.toSet)))
+        // All of them: other files may have duplicates of what some have.
+        val current = declared.filter(key => relation.allFiles.contains(key.files))
+        current.maxByOption(_.columns.size)
+      }
+    }
+
+  private def asked[A](folder: Path)(answer: => Either[String, A]): Either[String, A] =
+    Option(unreachable.getIfPresent(folder.toString)).toLeft(()).flatMap(_ => answer)
+
   private def collected(
       location: String,
       relation: FileRelation,
@@ -93,15 +119,13 @@ object UseCollectedStatistics
     val files = relation.files(relation.partitionFilters(predicates)).map(FileVersion.of(_)).toSeq
     val columns = wanted(relation, footers, predicates)
     val (hadoop, cache) = (relation.hadoop, SelingerConf.COLLECTED_CACHE_MAX_BYTES.value)
-    val found = Option(unreachable.getIfPresent(folder.toString)).toLeft(()).flatMap { _ =>
-      read(folder, files, columns, hadoop, cache, deadline)
-    }
+    val found = asked(folder)(read(folder, files, columns, hadoop, cache, deadline))
     def since = (System.nanoTime() - start) / 1e6
     found match {
       case Left(problem) =>
         record(relation, Reason.CollectedUnreadable, Nil, 0, since, Some(problem))
         footers
-      case Right(Collected(known, merged)) =>
+      case Right(Collected(known, merged, _)) =>
         val reason =
           if (merged.nonEmpty && merged.forall(_._2.whole)) Reason.CollectedUsed
           else if (merged.nonEmpty) Reason.CollectedPartly
@@ -115,7 +139,8 @@ object UseCollectedStatistics
 
   private final case class Collected(
       relation: CollectedRelation,
-      columns: Seq[(Attribute, MergedColumn)]
+      columns: Seq[(Attribute, MergedColumn)],
+      keys: Seq[DeclaredKey]
   )
 
   // Storage that fails or hangs is not asked again by every relation of every query.
@@ -133,22 +158,22 @@ object UseCollectedStatistics
       cache: Long,
       deadline: Long
   ): Either[String, Collected] = {
-    def found =
+    def stored =
       try {
-        val known =
-          new CollectedRelation(SketchStore.collected(folder, hadoop, cache), files, hadoop, cache)
+        val found = SketchStore.collected(folder, hadoop, cache)
+        val known = new CollectedRelation(found, files, hadoop, cache)
         val merged = columns.flatMap { column =>
           // What does not fit into the time is estimated from the rest.
           if (System.nanoTime() > deadline) None
           else known.column(FooterReader.columnName(column.name), column.dataType).map(column -> _)
         }
-        Right(Collected(known, merged))
+        Right(Collected(known, merged, found.keys.values.toSeq))
       } catch {
         // An unknown file system or a place that must not be read is no reason to fail a query.
         case error @ (NonFatal(_) | _: LinkageError) => Left(error.toString)
       }
     val begun = System.nanoTime()
-    val arrived = storeReads.all(Seq(new Object), threads = 1, deadline)(_ => Some(found))
+    val arrived = storeReads.all(Seq(new Object), threads = 1, deadline)(_ => Some(stored))
     val answer = arrived.values.headOption.getOrElse(Left(s"$folder did not answer in time"))
     if (arrived.isEmpty) PlanningPass.current.cutShort()
     // That hardly any time was left is no fault of the store.

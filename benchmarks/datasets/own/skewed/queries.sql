@@ -97,3 +97,9 @@ SELECT c_id, c_email, c_city, c_segment, sum(o_total) AS total, count(*), max(o_
 FROM customer JOIN orders ON o_customer = c_id
 GROUP BY c_id, c_email, c_city, c_segment
 ORDER BY total DESC, c_id LIMIT 100
+
+-- q17: the largest orders, with what is known of their customers and of the products in them
+SELECT o_id, o_total, o_date, c_email, c_city, l_quantity, p_sku
+FROM orders LEFT JOIN customer ON c_id = o_customer LEFT JOIN line ON l_order = o_id
+  LEFT JOIN product ON p_id = l_product
+ORDER BY o_total DESC, o_id LIMIT 10

@@ -10,6 +10,7 @@ import io.selinger.rule.{
   JoinAfterGrouping,
   MergeSubplansByCost,
   PushAggregateBelowJoin,
+  PushTopNBelowJoin,
   ReduceGroupedInput,
   RemoveImpliedLookups,
   ReuseFinerGroups,
@@ -66,6 +67,8 @@ object Registry {
       JoinAfterGrouping,
       // Before all that compares subplans, or joins what is left.
       EliminateJoins,
+      // What no join is left of needs no early rows; orders of joins depend on how many rows there are.
+      PushTopNBelowJoin,
       // Before orders of joins are chosen, which may differ where subplans differ only in filters.
       MergeSubplansByCost,
       // Before an order of joins is chosen with the second reading, which it leaves out.

@@ -9,6 +9,7 @@ import io.selinger.rule.{
   EliminateJoins,
   JoinAfterGrouping,
   MergeSubplansByCost,
+  PushTopNBelowJoin,
   ReduceGroupedInput,
   RemoveImpliedLookups,
   ReuseFinerGroups,
@@ -141,8 +142,8 @@ private object LogicalFamilies {
     Seq("LimitPushDown", "EliminateLimits", "EliminateSorts", "FoldablePropagation"),
     Nil,
     "A limit goes below a union and to the preserved side of an outer join, and of two limits the smaller one stays. Sorts are left out below aggregations, below other sorts, and by constants.",
-    Nothing,
-    "Not added yet: ORDER BY with LIMIT stays above outer joins; a sort stays below one that begins with a constant.",
+    "Takes the first rows of a sorted input before it is joined: below outer joins, LATERAL VIEW OUTER, and inner joins of which each row is proven to have a match.",
+    "Not added yet: a sort stays below one that begins with a constant.",
     Seq(
       FamilyQuery("limits")(
         Shows.optimized(
@@ -165,7 +166,7 @@ private object LogicalFamilies {
         )
       ),
       FamilyQuery("sorts_by_constants")(Shows.optimized("nothing is sorted")(!has[Sort](_))),
-      FamilyQuery("limits_sorted")(
+      FamilyQuery("limits_sorted", PushTopNBelowJoin)(
         Shows.optimized("there is no limit below the join")(
           _.collect { case join: Join => join }.forall(!has[LocalLimit](_))
         )

@@ -19,6 +19,10 @@ private[explain] object Verdict {
       "aggregation computed before its tables are joined",
       "aggregations computed before their tables are joined"
     ),
+    "pushTopNBelowJoin" -> (
+      "ORDER BY with LIMIT applied before a join",
+      "ORDER BYs with LIMIT applied before joins"
+    ),
     "pushAggregateBelowJoin" -> (
       "aggregation moved below a join",
       "aggregations moved below joins"

@@ -3,17 +3,26 @@ package io.selinger.rule
 import io.selinger.core.RaisedErrors
 import io.selinger.estimate.predicates.Selectivity
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, Join, LogicalPlan, Window}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Aggregate,
+  Filter,
+  GlobalLimit,
+  Join,
+  LogicalPlan,
+  Window
+}
 
 /** What a rule must know of the rest of a query before it changes a part. */
 private[rule] final class WholeQuery(plan: LogicalPlan) {
 
   private lazy val operators: Seq[LogicalPlan] =
-    plan.collectWithSubqueries { case operator @ (_: Join | _: Aggregate | _: Window) => operator }
+    plan.collectWithSubqueries {
+      case operator @ (_: Join | _: Aggregate | _: Window | _: GlobalLimit) => operator
+    }
 
   def isStreaming: Boolean = plan.isStreaming
 
-  /** All joins, aggregations or window functions that are equal to one, itself included. */
+  /** All joins, aggregations, window functions or limits that are equal to one, itself included. */
   def equalTo(part: LogicalPlan): Seq[LogicalPlan] = {
     val hash = part.semanticHash()
     operators.filter(other =>
@@ -21,7 +30,8 @@ private[rule] final class WholeQuery(plan: LogicalPlan) {
     )
   }
 
-  private def times(part: LogicalPlan): Int = equalTo(part).size
+  /** How often the query has a join, aggregation, window function or limit. */
+  def times(part: LogicalPlan): Int = equalTo(part).size
 
   /**
    * Whether a condition above a part of the plan can raise an error, and may be tested for its rows as soon

@@ -194,16 +194,10 @@ class Grammar:
         roll = self.rng.random()
         if depth > 1 and roll < 0.1:
             return self._set_operation(depth - 1, want)
-        if depth > 1 and want is None and self.chance(0.07):
-            return self._several_aggregations(depth)
-        if depth > 1 and want is None and self.chance(0.07):
-            similar = self._similar_groups(depth)
-            if similar is not None:
-                return similar
-        if depth > 1 and want is None and self.chance(0.07):
-            keyed = self._groups_by_key(depth)
-            if keyed is not None:
-                return keyed
+        if depth > 1 and want is None:
+            special = self._special(depth)
+            if special is not None:
+                return special
         source = self._source(depth, most=4 if depth > 2 else 1)
         where = self._conditions(source, depth)
         if want is None and roll < 0.48:
@@ -215,6 +209,19 @@ class Grammar:
         if depth > 1 and not outermost and self.chance(0.08):
             return self._top(result, limited=True)
         return result
+
+    def _special(self, depth: int) -> Result | None:
+        """Make a query of a form that some rule looks for, in some of the calls."""
+        for make in (
+            self._several_aggregations,
+            self._similar_groups,
+            self._groups_by_key,
+            self._first_rows,
+        ):
+            made = make(depth) if self.chance(0.07) else None
+            if made is not None:
+                return made
+        return None
 
     def _set_operation(self, depth: int, want: list[SqlType] | None) -> Result:
         left = self.rows_of(depth, [], want)
@@ -684,6 +691,36 @@ class Grammar:
         unique = list({(key.alias, key.name): key for key in keys}.values())
         aggregated = rows.columns if self.chance(0.85) else ()
         return self._grouped(source, self._conditions(source, depth), False, unique, aggregated)
+
+    def _first_rows(self, depth: int) -> Result | None:
+        """Take the first rows of joins that keep each row of a table, sorted by its columns."""
+        rows = source = self._named(*self.one(self.tables))
+        for _ in range(self.one([1, 1, 2])):
+            table = self._named(*self.one(self.tables))
+            integers = [column for column in source.columns if column.type.is_integer]
+            if integers and self.chance(0.35):
+                key = next(column for column in table.columns if column.name == "id")
+                column = self.one(integers)
+                condition = self._equal(column, key, null_safe=False)
+                joined = self._join("INNER", source, table, condition, key.most, column.most)
+            else:
+                outer = self._by_keys("LEFT", source, table, depth)
+                if outer is None:
+                    return None
+                joined = outer
+            if joined.rows > MOST_ROWS:
+                return None
+            source = joined
+        # Rows that a join repeats are the same in these columns.
+        chosen = self.some([column for column in rows.columns if column.tame], 1, 4)
+        if not chosen:
+            return None
+        named = [(column, self._name()) for column in chosen]
+        items = [Item(column.col, name) for column, name in named]
+        where = self._conditions(rows if self.chance(0.8) else source, depth)
+        query = Select(items, source.relation, where, False, hint=self._hint(source))
+        columns = [replace(column, alias="", name=name, most=source.rows) for column, name in named]
+        return self._top(Result(query, columns, source.rows), limited=True)
 
     def _several_aggregations(self, depth: int) -> Result:
         """Make aggregations without groups that read the same, each under filters of its own."""

@@ -103,3 +103,8 @@ SELECT o_id, o_total, o_date, c_email, c_city, l_quantity, p_sku
 FROM orders LEFT JOIN customer ON c_id = o_customer LEFT JOIN line ON l_order = o_id
   LEFT JOIN product ON p_id = l_product
 ORDER BY o_total DESC, o_id LIMIT 10
+
+-- q18: customers by segment, made sure to be counted once
+SELECT c_segment, count(*), count(DISTINCT c_zip), max(c_birth_year)
+FROM (SELECT DISTINCT * FROM customer)
+GROUP BY c_segment

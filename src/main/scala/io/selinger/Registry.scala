@@ -6,6 +6,7 @@ import io.selinger.ordering.ReorderJoins
 import io.selinger.rule.{
   ComputeAggregateAsWindow,
   DeduplicateSemiJoins,
+  EliminateGrouping,
   EliminateJoins,
   JoinAfterGrouping,
   MergeSubplansByCost,
@@ -67,6 +68,8 @@ object Registry {
       JoinAfterGrouping,
       // Before all that compares subplans, or joins what is left.
       EliminateJoins,
+      // A join below may have been left out.
+      EliminateGrouping,
       // What no join is left of needs no early rows; orders of joins depend on how many rows there are.
       PushTopNBelowJoin,
       // Before orders of joins are chosen, which may differ where subplans differ only in filters.

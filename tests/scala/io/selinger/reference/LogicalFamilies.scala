@@ -6,6 +6,7 @@ import io.selinger.reference.PlanShape._
 import io.selinger.rule.{
   ComputeAggregateAsWindow,
   DeduplicateSemiJoins,
+  EliminateGrouping,
   EliminateJoins,
   JoinAfterGrouping,
   MergeSubplansByCost,
@@ -77,8 +78,8 @@ private object LogicalFamilies {
     ),
     Nil,
     "Literals and repeated columns leave the keys. A GROUP BY without functions below a coarser one is left out.",
-    "Groups by the proven key of a joined table instead of its other columns, and joins the table to the groups.",
-    "Not added yet: columns that a key determines stay among the keys where there is no join, or a function uses the table.",
+    "Groups by the proven key of a joined table instead of its other columns, and joins the table to the groups. Leaves out DISTINCT and GROUP BY by a proven key.",
+    "Not added yet: columns that a key determines stay among the keys where a function uses the table.",
     Seq(
       FamilyQuery("aggregate_cleanup")(
         Shows.optimized("the only key is a column")(plan =>
@@ -88,7 +89,7 @@ private object LogicalFamilies {
       FamilyQuery("aggregate_redundant")(
         Shows.optimized("there is one aggregation")(aggregates(_).size == 1)
       ),
-      FamilyQuery("group_by_key")(
+      FamilyQuery("group_by_key", EliminateGrouping)(
         Shows.optimized("there are two keys")(
           aggregates(_).map(_.groupingExpressions.size) == Seq(2)
         )
@@ -234,7 +235,7 @@ private object LogicalFamilies {
     Seq("DistinctKeyVisitor"),
     "An outer join whose filled side is not used is left out below DISTINCT, and below a projection where a GROUP BY makes the key unique.",
     "Leaves out outer joins with a table by columns whose values are proven to be unique, and inner joins where each row is proven to have one match.",
-    "Not added yet: keys that users declare, and keys of large tables; self-joins on a key stay where both places use columns.",
+    "Not added yet: self-joins on a key stay where both places use columns.",
     Seq(
       FamilyQuery("outer_join_unused")(joined()),
       FamilyQuery("outer_join_below_aggregate")(joined()),

@@ -12,7 +12,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Aggregations of rows that are joined with them, as window functions: where, and that the answers stay. */
 class ComputeAggregateAsWindowSuite extends AnyFunSuite with SharedSession {
 
-  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+  override protected def ofSuite: Seq[(String, String)] =
+    SharedSession.interpreted ++ SharedSession.grouped
 
   private val rule = ComputeAggregateAsWindow
   private val always = SelingerConf.MERGE_MIN_GAIN.key -> "0"

@@ -12,7 +12,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Joins that change nothing: which are left out, and that the answers stay. */
 class EliminateJoinsSuite extends AnyFunSuite with SharedSession {
 
-  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+  override protected def ofSuite: Seq[(String, String)] =
+    SharedSession.interpreted ++ SharedSession.grouped
 
   private val rule = EliminateJoins
   private val off = SelingerConf.MODE.key -> "off"

@@ -12,7 +12,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Similar aggregations: which are computed once, and that the answers stay. */
 class ShareSimilarAggregatesSuite extends AnyFunSuite with SharedSession {
 
-  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+  override protected def ofSuite: Seq[(String, String)] =
+    SharedSession.interpreted ++ SharedSession.grouped
 
   private val rule = ShareSimilarAggregates
   private val ansi = "spark.sql.ansi.enabled" -> "true"

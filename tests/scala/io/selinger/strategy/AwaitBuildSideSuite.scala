@@ -17,7 +17,8 @@ import org.scalatest.time.SpanSugar._
 /** The rule `awaitBuildSide` on real plans. */
 class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
 
-  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+  override protected def ofSuite: Seq[(String, String)] =
+    SharedSession.interpreted ++ SharedSession.grouped
 
   private val rule = AwaitBuildSide
 

@@ -16,6 +16,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** The rule `selectAggregateOperator` on real plans. */
 class SelectAggregateOperatorSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.grouped
+
   private val rule = SelectAggregateOperator
   private val off = SelingerConf.MODE.key -> "off"
 

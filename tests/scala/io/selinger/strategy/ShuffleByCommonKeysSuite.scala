@@ -13,7 +13,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** The rule `shuffleByCommonKeys` on real plans. */
 class ShuffleByCommonKeysSuite extends AnyFunSuite with SharedSession {
 
-  override protected def ofSuite: Seq[(String, String)] = SharedSession.interpreted
+  override protected def ofSuite: Seq[(String, String)] =
+    SharedSession.interpreted ++ SharedSession.grouped
 
   private val rule = ShuffleByCommonKeys
   private val off = rule.switch -> "false"

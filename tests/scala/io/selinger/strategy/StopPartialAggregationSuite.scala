@@ -14,6 +14,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** The rule `stopPartialAggregation` on real plans. */
 class StopPartialAggregationSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.grouped
+
   private val rule = StopPartialAggregation
   private val anyRows = SelingerConf.MEASURED_PARTIAL_MIN_ROWS.key -> "0"
   private val always = SelingerConf.MEASURED_PARTIAL_RATIO.key -> "0"

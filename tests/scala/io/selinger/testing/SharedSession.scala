@@ -4,6 +4,7 @@ import io.selinger.SelingerExtension
 import io.selinger.conf.SelingerConf
 import io.selinger.core.PlanningPass
 import io.selinger.explain.SelingerExplain
+import io.selinger.rule.EliminateGrouping
 import java.nio.file.{Files, Path}
 import java.util.Comparator
 import org.apache.spark.sql.{DataFrame, SparkSession => ApiSession, SparkSessionExtensions}
@@ -100,6 +101,9 @@ object SharedSession {
     "spark.sql.codegen.wholeStage" -> "true",
     "spark.sql.codegen.factoryMode" -> "CODEGEN_ONLY"
   )
+
+  /** Groups of one row stay groups, also by a proven key. */
+  val grouped: Seq[(String, String)] = Seq(SelingerConf.switchOf(EliminateGrouping).key -> "false")
 
   /** No code is generated: to compile it takes longer than a small query runs. */
   val interpreted: Seq[(String, String)] = Seq(

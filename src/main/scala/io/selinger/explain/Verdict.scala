@@ -19,6 +19,7 @@ private[explain] object Verdict {
       "aggregation computed before its tables are joined",
       "aggregations computed before their tables are joined"
     ),
+    "eliminateGrouping" -> ("GROUP BY or DISTINCT left out", "GROUP BYs or DISTINCTs left out"),
     "pushTopNBelowJoin" -> (
       "ORDER BY with LIMIT applied before a join",
       "ORDER BYs with LIMIT applied before joins"

@@ -18,15 +18,27 @@ private[rule] object ProvenKeys {
     columns.nonEmpty && columns.forall(plan.outputSet.contains) &&
       (EquiJoin.areUnique(EquiJoin.uniqueKeys(plan), columns) || areUniqueBelow(columns, plan))
 
-  /** Whether a column of a plan has no null in any row. Looks below filters and projections only. */
+  /** Whether a column of a plan has no null in any row. */
   def isNeverNull(column: Attribute, plan: LogicalPlan): Boolean =
     !column.nullable || plan.constraints.contains(IsNotNull(column)) || (plan match {
       case Project(list, child) => renamed(column, list).exists(isNeverNull(_, child))
-      case Filter(_, child) => isNeverNull(column, child)
+      case _: Filter | _: Sort | _: GlobalLimit | _: LocalLimit | _: Window =>
+        plan.children.head.outputSet.contains(column) && isNeverNull(column, plan.children.head)
+      case join: Join => sidesWithoutNulls(join).exists(side =>
+          side.outputSet.contains(column) && isNeverNull(column, side)
+        )
       case FileRelation(relation) =>
         WholeColumns.facts(relation, Seq(column)).exists(!_.hasNulls)
       case _ => false
     })
+
+  /** Sides whose columns an outer join does not fill with nulls. */
+  private def sidesWithoutNulls(join: Join): Seq[LogicalPlan] = join.joinType match {
+    case _: InnerLike => join.children
+    case LeftOuter | LeftSemi | LeftAnti => Seq(join.left)
+    case RightOuter => Seq(join.right)
+    case _ => Nil
+  }
 
   private def areUniqueBelow(columns: Seq[Attribute], plan: LogicalPlan): Boolean = plan match {
     case Project(list, child) =>

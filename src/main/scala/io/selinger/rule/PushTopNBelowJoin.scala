@@ -155,6 +155,9 @@ final class PushTopNBelowJoin(session: SparkSession)
       evidence = if (declined.forall(_ == SavesLittle)) subject.evidence else Nil,
       setting = remedy.map(_.key),
       settingTo = remedy.flatMap(_.value),
+      title = Some(subject.place.joins.last).collect { case join: Join =>
+        RelationNames.titleOf(join)
+      },
       work = subject.costs.filter(_ => acts).map { case (stock, chosen) =>
         ExpectedWork(stock, chosen)
       }

@@ -110,7 +110,8 @@ object StopPartialAggregation
   override def reasons: Seq[Reason] =
     Seq(Reason.NotMergeable, Reason.SumMayOverflow, Reason.NoStatistics, FarFewer, MayStop)
 
-  override def example: String = "SELECT ticket, item, count(*) FROM sales GROUP BY ticket, item"
+  override def example: String =
+    "SELECT ticket, item, sold, customer, count(*) FROM sales GROUP BY ticket, item, sold, customer"
 
   /**
    * @param rows of the input

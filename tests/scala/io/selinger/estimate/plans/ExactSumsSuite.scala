@@ -13,6 +13,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Which sums cannot exceed their type, by types and by the footers of files. */
 class ExactSumsSuite extends AnyFunSuite with SharedSession {
 
+  override protected def ofSuite: Seq[(String, String)] = SharedSession.grouped
+
   private val ansi = "spark.sql.ansi.enabled"
 
   override protected def beforeEach(): Unit = {

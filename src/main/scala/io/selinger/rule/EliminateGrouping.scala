@@ -1,0 +1,179 @@
+package io.selinger.rule
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{
+  Decision,
+  GuardedRule,
+  Hook,
+  NodeText,
+  Outcome,
+  Precondition,
+  Reason,
+  RuleDescription,
+  RuleKind
+}
+import io.selinger.estimate.plans.RelationNames
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreePattern.AGGREGATE
+import org.apache.spark.sql.classic.SparkSession
+import scala.collection.mutable.ArrayBuffer
+
+/**
+ * Leaves out DISTINCT, dropDuplicates and GROUP BY where each row is a group of its own, because it is
+ * grouped by a proven key. Neither a hash table nor a shuffle is needed then.
+ *
+ * Looks at aggregations by columns that have almost as many distinct values as there are rows, by the
+ * estimates. Fires when (each line is a Precondition below, in this order):
+ *   1. the plan is not a stream                              else STREAMING_PLAN
+ *   2. no floating-point number is grouped by                else GROUPED_BY_FLOATS
+ *   3. each function is known for a group of one row         else FUNCTION_NEEDS_GROUPS
+ *   4. nothing that is left out can raise an error           else ERRORS_DEPEND_ON_PLAN
+ *   5. the columns are proven to be a key without nulls      else SINGLE_ROWS_NOT_PROVEN
+ *
+ * {{{
+ *   SELECT DISTINCT id, name FROM items
+ *   Before:  Aggregate [id, name]                      After:  Project [id, name]
+ *            +- items                                          +- items
+ * }}}
+ *
+ * Correct because: no two rows have the same values of the key, and none has a null there (all nulls
+ * would be one group). So there are as many groups as rows, with the values of these. The first,
+ * the largest and the smallest value of a group are then that of the row, a count is 1, or 0 of a null, and a
+ * sum of integers or decimals is the value in a wider type. Sums of floating-point numbers turn
+ * -0.0 into 0.0, and so do groups by them: these stay. Keys are proven by ProvenKeys. What is grouped by and
+ * not returned is not computed any more, so it must not raise errors.
+ * Not done: other functions; functions of all rows without GROUP BY; keys of more than three columns.
+ * Cost: planning O(1) estimates for each aggregation; a column is read as EliminateJoins says. It never loses: the
+ * same rows are read, and nothing else is done.
+ * Runs in injectPreCBORule after EliminateJoins, which may leave a table alone below an aggregation. A second
+ * run finds no aggregation.
+ * Conf: spark.selinger.eliminateGrouping.enabled.
+ */
+final class EliminateGrouping(@annotation.unused session: SparkSession)
+    extends GuardedRule(EliminateGrouping, SelingerConf.switches) {
+  import EliminateGrouping._
+
+  override protected def rewrite(plan: LogicalPlan): LogicalPlan = plan match {
+    // Spark takes their conditions apart once more, to find the rows that are written.
+    case _: RowLevelWrite => plan
+    // Spark still looks for the aggregation at its root.
+    case Subquery(_, true) => plan
+    case _ if !plan.containsPattern(AGGREGATE) => plan
+    // Which rows it takes depends on how these are spread.
+    case _ if plan.exists(_.isInstanceOf[Sample]) => plan
+    case _ =>
+      val made = ArrayBuffer.empty[Decision]
+      val result = plan.transformUp {
+        case aggregate: Aggregate if !isLate => without(aggregate, plan.isStreaming, made)
+      }
+      // Columns that only the functions needed go.
+      RootDecisions.on(if (result eq plan) plan else TidyPlan(result), made.toSeq)
+  }
+
+  private def without(
+      aggregate: Aggregate,
+      isStreaming: Boolean,
+      made: ArrayBuffer[Decision]
+  ): LogicalPlan = {
+    val ways = SingleRowGroups.of(aggregate)
+    val judged = ways.to(LazyList).map(way =>
+      way -> Precondition.firstUnmet(preconditions, Subject(way, isStreaming))
+    )
+    judged.find(_._2.isEmpty).orElse(judged.headOption).fold[LogicalPlan](aggregate) {
+      case (groups, declined) =>
+        val outcome = Outcome.of(declined, SelingerConf.switches.mode)
+        made += decision(groups, outcome, declined)
+        groups.rows.filter(_ => outcome == Outcome.Changed).getOrElse(aggregate)
+    }
+  }
+
+  private def decision(
+      groups: SingleRowGroups,
+      outcome: Outcome,
+      declined: Option[Reason]
+  ): Decision = {
+    val acts = declined.isEmpty
+    Decision(
+      rule = info.id,
+      node = NodeText.of(groups.aggregate),
+      key = NodeText.key(groups.aggregate),
+      outcome = outcome,
+      reason = declined.getOrElse(NotNeeded),
+      chosen =
+        Option.when(acts)(s"rows of ${RelationNames.of(groups.aggregate.child)} as they are"),
+      stock = Option.when(acts)("grouped"),
+      detail = Some(s"Key: ${groups.key.map(_.name).mkString(", ")}."),
+      setting = Option.when(acts)(info.switch),
+      settingTo = Option.when(acts)("false")
+    )
+  }
+}
+
+object EliminateGrouping
+    extends RuleDescription(
+      "eliminateGrouping",
+      RuleKind.Logical,
+      "Leaves out DISTINCT, dropDuplicates and GROUP BY where each row is a group of its own, because it is " +
+        "grouped by a proven key."
+    ) {
+
+  val NotNeeded: Reason = Reason(
+    "GROUPING_NOT_NEEDED",
+    "It is proven that no two rows have the same values of the key named below, and none has a null in it. So " +
+      "each row is a group of its own, and is returned as it is.",
+    "Nothing to do. You may leave DISTINCT or dropDuplicates out of the query, as long as the key holds."
+  )
+
+  val NotProven: Reason = Reason(
+    "SINGLE_ROWS_NOT_PROVEN",
+    "The columns named below may tell all rows apart. If that were proven, rows would not have to be grouped: " +
+      "no two rows may have the same values of them, and none may have a null.",
+    "Nothing to do if there are duplicates or nulls. Otherwise run selinger.declare_key, after each change of " +
+      "the files: it checks the key in a job, whatever the size of the table. Or, if the table is not too " +
+      "large to be read while the query is planned, set spark.selinger.keys.maxRows above its rows, and " +
+      "spark.selinger.stats.sampling.budgetMs higher if reading them takes longer."
+  )
+
+  val GroupedByFloats: Reason = Reason(
+    "GROUPED_BY_FLOATS",
+    "The columns named below may tell all rows apart, but the query also groups by a floating-point number. A " +
+      "group shows 0.0 where its row has -0.0, so rows are not returned as they are.",
+    "Nothing to do."
+  )
+
+  val NeedsGroups: Reason = Reason(
+    "FUNCTION_NEEDS_GROUPS",
+    "The columns named below may tell all rows apart, but the query has a function that Selinger does not " +
+      "compute of a single row. It does for first, last, max, min, max_by, min_by, count, for sums of integers " +
+      "and decimals, and for averages of integers.",
+    "Nothing to do."
+  )
+
+  override def hooks: Seq[Hook] = Seq(
+    Hook.PreCbo(
+      "Joins that are not needed are left out by then, and the estimates for orders of joins take place without " +
+        "the aggregation."
+    )(new EliminateGrouping(_))
+  )
+
+  override def reasons: Seq[Reason] = Seq(
+    Reason.StreamingPlan,
+    GroupedByFloats,
+    NeedsGroups,
+    Reason.MayRaise,
+    NotProven,
+    NotNeeded
+  )
+
+  override def example: String = "SELECT DISTINCT id, name FROM items"
+
+  private final case class Subject(groups: SingleRowGroups, isStreaming: Boolean)
+
+  private val preconditions: Seq[Precondition[Subject]] = Seq(
+    Precondition(Reason.StreamingPlan)(!_.isStreaming),
+    Precondition(GroupedByFloats)(_.groups.showsRows),
+    Precondition(NeedsGroups)(_.groups.rows.isDefined),
+    Precondition(Reason.MayRaise)(!_.groups.mayRaise),
+    Precondition(NotProven)(_.groups.isProven)
+  )
+}

@@ -1,0 +1,136 @@
+package io.selinger.rule
+
+import io.selinger.core.RaisedErrors
+import io.selinger.estimate.plans.LeafStatistics
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.types._
+
+/**
+ * An aggregation by columns that may tell all rows apart, so that each group has one row.
+ *
+ * @param key columns of which no two rows have the same values, by the estimates
+ */
+private[rule] final case class SingleRowGroups(aggregate: Aggregate, key: Seq[Attribute]) {
+
+  /** Whether a group shows what its row has: of -0.0 it shows 0.0. */
+  def showsRows: Boolean =
+    !aggregate.groupingExpressions.exists(key => SingleRowGroups.hasFloats(key.dataType))
+
+  def isProven: Boolean =
+    ProvenKeys.areUnique(key, aggregate.child) &&
+      key.forall(ProvenKeys.isNeverNull(_, aggregate.child))
+
+  /** What is grouped by, and returned in no column, is not computed any more. */
+  def mayRaise: Boolean = {
+    val unused = aggregate.groupingExpressions.filterNot(key =>
+      aggregate.aggregateExpressions.exists(_.exists(_.semanticEquals(key)))
+    )
+    unused.exists {
+      case column: Attribute => RaisedErrors.columnMayRaise(column, aggregate.child)
+      case computed => !RaisedErrors.isSafe(computed) ||
+        computed.references.exists(RaisedErrors.columnMayRaise(_, aggregate.child))
+    }
+  }
+
+  /** The rows themselves; none if a function is not known for a group of one row. */
+  lazy val rows: Option[LogicalPlan] =
+    ExpressionSets.all(aggregate.aggregateExpressions.map(SingleRowGroups.ofRow))
+      .map(Project(_, aggregate.child))
+}
+
+private[rule] object SingleRowGroups {
+
+  // Below that share of distinct values the key is no key, and reading it would be for nothing.
+  private val leastDistinct = 0.8
+
+  // More columns are rarely needed to tell rows apart, and take long to read.
+  private val mostColumns = 3
+
+  /** The ways in which the groups may be single rows, as far as estimates speak for it. */
+  def of(aggregate: Aggregate): Seq[SingleRowGroups] = {
+    val columns = aggregate.groupingExpressions.collect { case column: Attribute =>
+      column
+    }.distinct
+    val single = for {
+      input <- LeafStatistics.estimator.estimate(aggregate.child).toSeq
+      column <- columns
+      if input.distinct(column).exists(_ >= leastDistinct * input.rows.value)
+    } yield Seq(column)
+    val several = Option.when(columns.size > 1 && columns.size <= mostColumns && single.isEmpty) {
+      columns
+    }.filter(isAlmostUnique(_, aggregate))
+    val isPlain = aggregate.groupingExpressions.nonEmpty && aggregate.hint.isEmpty
+    if (isPlain) (single ++ several).map(SingleRowGroups(aggregate, _)) else Nil
+  }
+
+  private def isAlmostUnique(columns: Seq[Attribute], aggregate: Aggregate): Boolean = {
+    val groups = aggregate.copy(groupingExpressions = columns, aggregateExpressions = columns)
+    val known = for {
+      input <- LeafStatistics.estimator.estimate(aggregate.child)
+      result <- LeafStatistics.estimator.estimate(groups)
+    } yield result.rows.value >= leastDistinct * input.rows.value
+    known.contains(true)
+  }
+
+  /** A result of a group that has one row, over the columns of that row. */
+  private def ofRow(result: NamedExpression): Option[NamedExpression] = {
+    var known = true
+    val over = result.transformDown { case call: AggregateExpression =>
+      ofRow(call).getOrElse {
+        known = false
+        call
+      }
+    }
+    over match {
+      case named: NamedExpression if known => Some(named)
+      case _ => None
+    }
+  }
+
+  private def ofRow(call: AggregateExpression): Option[Expression] = {
+    val function = call.aggregateFunction
+    val value: Option[Expression] = function match {
+      case first: First => Some(first.child)
+      case last: Last => Some(last.child)
+      case most: Max => Some(most.child)
+      case least: Min => Some(least.child)
+      case by: MaxMinBy => Some(nullIf(IsNull(by.orderingExpr), by.valueExpr))
+      case count: Count =>
+        val isCounted = count.children.map(IsNotNull(_): Expression).reduce(And)
+        Some(If(isCounted, Literal(1L), Literal(0L)))
+      // A sum of zero and -0.0 is 0.0, so floating-point numbers are left out.
+      case sum: Sum if isExact(sum.child.dataType) => Some(Cast(sum.child, sum.dataType))
+      case average: Average if isWhole(average.child.dataType) =>
+        Some(Cast(average.child, average.dataType))
+      case _ => None
+    }
+    value.map { found =>
+      val kept = call.filter.fold(found) { condition =>
+        val none = if (function.isInstanceOf[Count]) Literal(0L) else Literal(null, found.dataType)
+        If(condition, found, none)
+      }
+      if (kept.dataType == call.dataType) kept else Cast(kept, call.dataType)
+    }
+  }
+
+  private def hasFloats(kind: DataType): Boolean = kind match {
+    case FloatType | DoubleType => true
+    case ArrayType(element, _) => hasFloats(element)
+    case MapType(key, value, _) => hasFloats(key) || hasFloats(value)
+    case struct: StructType => struct.exists(field => hasFloats(field.dataType))
+    case other: UserDefinedType[_] => hasFloats(other.sqlType)
+    case _ => false
+  }
+
+  private def nullIf(condition: Expression, value: Expression): Expression =
+    If(condition, Literal(null, value.dataType), value)
+
+  private def isWhole(kind: DataType): Boolean = kind match {
+    case ByteType | ShortType | IntegerType | LongType => true
+    case _ => false
+  }
+
+  private def isExact(kind: DataType): Boolean = isWhole(kind) || kind.isInstanceOf[DecimalType]
+}

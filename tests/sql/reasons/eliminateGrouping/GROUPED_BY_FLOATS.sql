@@ -1,0 +1,1 @@
+SELECT id, d, count(*) AS n FROM dims GROUP BY id, d

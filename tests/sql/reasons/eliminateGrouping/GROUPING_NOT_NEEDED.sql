@@ -1,0 +1,1 @@
+SELECT DISTINCT id, name FROM items

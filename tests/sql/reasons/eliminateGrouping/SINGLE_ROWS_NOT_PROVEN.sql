@@ -1,0 +1,2 @@
+-- set spark.selinger.keys.maxRows=0
+SELECT DISTINCT id, name FROM items

@@ -23,7 +23,7 @@ import scala.collection.mutable.ArrayBuffer
  * grouped by a proven key. Neither a hash table nor a shuffle is needed then.
  *
  * Looks at aggregations by columns that have almost as many distinct values as there are rows, by the
- * estimates. Fires when (each line is a Precondition below, in this order):
+ * estimates of its tables. Fires when (each line is a Precondition below, in this order):
  *   1. the plan is not a stream                              else STREAMING_PLAN
  *   2. no floating-point number is grouped by                else GROUPED_BY_FLOATS
  *   3. each function is known for a group of one row         else FUNCTION_NEEDS_GROUPS
@@ -43,7 +43,7 @@ import scala.collection.mutable.ArrayBuffer
  * -0.0 into 0.0, and so do groups by them: these stay. Keys are proven by ProvenKeys. What is grouped by and
  * not returned is not computed any more, so it must not raise errors.
  * Not done: other functions; functions of all rows without GROUP BY; keys of more than three columns.
- * Cost: planning O(1) estimates for each aggregation; a column is read as EliminateJoins says. It never loses: the
+ * Cost: planning O(n) for n operators below an aggregation; a column is read as EliminateJoins says. It never loses: the
  * same rows are read, and nothing else is done.
  * Runs in injectPreCBORule after EliminateJoins, which may leave a table alone below an aggregation. A second
  * run finds no aggregation.
@@ -102,7 +102,7 @@ final class EliminateGrouping(@annotation.unused session: SparkSession)
       chosen =
         Option.when(acts)(s"rows of ${RelationNames.of(groups.aggregate.child)} as they are"),
       stock = Option.when(acts)("grouped"),
-      detail = Some(s"Key: ${groups.key.map(_.name).mkString(", ")}."),
+      detail = Some(s"Key: ${groups.key.map(_.name).mkString(", ")}"),
       setting = Option.when(acts)(info.switch),
       settingTo = Option.when(acts)("false")
     )

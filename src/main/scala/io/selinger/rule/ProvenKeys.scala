@@ -1,7 +1,7 @@
 package io.selinger.rule
 
 import io.selinger.estimate.joins.EquiJoin
-import io.selinger.estimate.plans.{FileColumn, FileColumns}
+import io.selinger.estimate.plans.{FileColumn, FileColumns, LeafStatistics}
 import io.selinger.stats.NumericAxis
 import io.selinger.stats.relations.FileRelation
 import io.selinger.stats.keys.WholeColumns
@@ -15,8 +15,30 @@ private[rule] object ProvenKeys {
 
   /** Whether no two rows of `plan` have the same values of `columns`, rows with a null left aside. */
   def areUnique(columns: Seq[Attribute], plan: LogicalPlan): Boolean =
-    columns.nonEmpty && columns.forall(plan.outputSet.contains) &&
-      (EquiJoin.areUnique(EquiJoin.uniqueKeys(plan), columns) || areUniqueBelow(columns, plan))
+    byProof.areUnique(columns, plan)
+
+  /** Whether that may be so, by the estimated distinct values of tables: a proof may have to read columns. */
+  def mayBeUnique(columns: Seq[Attribute], plan: LogicalPlan): Boolean =
+    byEstimate.areUnique(columns, plan)
+
+  private val byProof = new Uniqueness((_, relation, columns) =>
+    WholeColumns.facts(relation, columns).exists(_.isUnique)
+  )
+
+  // Below that share of distinct values a column is no key.
+  private val leastDistinct = 0.9
+
+  private val byEstimate = new Uniqueness((table, _, columns) => {
+    val estimator = LeafStatistics.estimator
+    val share = for {
+      rows <- estimator.estimate(table)
+      groups <- columns match {
+        case Seq(column) => rows.distinct(column)
+        case several => estimator.estimate(Aggregate(several, several, table)).map(_.rows.value)
+      }
+    } yield groups / math.max(1.0, rows.rows.value)
+    share.exists(_ >= leastDistinct)
+  })
 
   /** Whether a column of a plan has no null in any row. */
   def isNeverNull(column: Attribute, plan: LogicalPlan): Boolean =
@@ -40,41 +62,55 @@ private[rule] object ProvenKeys {
     case _ => Nil
   }
 
-  private def areUniqueBelow(columns: Seq[Attribute], plan: LogicalPlan): Boolean = plan match {
-    case Project(list, child) =>
-      ExpressionSets.all(columns.map(renamed(_, list))).exists(areUnique(_, child))
-    // Each of its groups has the values of some row, and no other group has all those that it is grouped by.
-    case aggregate: Aggregate =>
-      val below = ExpressionSets.all(columns.map(renamed(_, aggregate.aggregateExpressions)))
-      aggregate.hint.isEmpty && below.exists(keys =>
-        keys.forall(ExpressionSets.has(aggregate.groupingExpressions, _)) &&
-          areUnique(keys, aggregate.child)
-      )
-    case _: Filter | _: Sort | _: GlobalLimit | _: LocalLimit | _: Offset | _: Distinct |
-        _: RepartitionOperation | _: Window | _: WindowGroupLimit | _: SubqueryAlias =>
-      areUnique(columns, plan.children.head)
-    case join: Join => join.joinType match {
-        case LeftSemi | LeftAnti | _: ExistenceJoin => areUnique(columns, join.left)
-        case _: InnerLike =>
-          areUniqueOn(columns, join.left, join, join.right) ||
-          areUniqueOn(columns, join.right, join, join.left)
-        case LeftOuter => areUniqueOn(columns, join.left, join, join.right)
-        case RightOuter => areUniqueOn(columns, join.right, join, join.left)
-        case _ => false
-      }
-    case FileRelation(relation) => WholeColumns.facts(relation, columns).exists(_.isUnique)
-    case _ => false
-  }
+  /**
+   * Which columns tell the rows of a plan apart.
+   *
+   * @param ofTable whether columns do so in a table
+   */
+  private final class Uniqueness(
+      ofTable: (LogicalPlan, FileRelation, Seq[Attribute]) => Boolean
+  ) {
 
-  /** Whether they are on one side, of which each row has one match at most on the other. */
-  private def areUniqueOn(
-      columns: Seq[Attribute],
-      side: LogicalPlan,
-      join: Join,
-      other: LogicalPlan
-  ): Boolean = columns.forall(side.outputSet.contains) && {
-    val keys = comparedBy(join).map(pair => if (other eq join.right) pair._2 else pair._1)
-    areUnique(columns, side) && areUnique(keys.flatMap(FileColumns.renamed), other)
+    def areUnique(columns: Seq[Attribute], plan: LogicalPlan): Boolean =
+      columns.nonEmpty && columns.forall(plan.outputSet.contains) &&
+        (EquiJoin.areUnique(EquiJoin.uniqueKeys(plan), columns) || areUniqueBelow(columns, plan))
+
+    private def areUniqueBelow(columns: Seq[Attribute], plan: LogicalPlan): Boolean = plan match {
+      case Project(list, child) =>
+        ExpressionSets.all(columns.map(renamed(_, list))).exists(areUnique(_, child))
+      // Each of its groups has the values of some row, and no other group has all those that it is grouped by.
+      case aggregate: Aggregate =>
+        val below = ExpressionSets.all(columns.map(renamed(_, aggregate.aggregateExpressions)))
+        aggregate.hint.isEmpty && below.exists(keys =>
+          keys.forall(ExpressionSets.has(aggregate.groupingExpressions, _)) &&
+            areUnique(keys, aggregate.child)
+        )
+      case _: Filter | _: Sort | _: GlobalLimit | _: LocalLimit | _: Offset | _: Distinct |
+          _: RepartitionOperation | _: Window | _: WindowGroupLimit | _: SubqueryAlias =>
+        areUnique(columns, plan.children.head)
+      case join: Join => join.joinType match {
+          case LeftSemi | LeftAnti | _: ExistenceJoin => areUnique(columns, join.left)
+          case _: InnerLike =>
+            areUniqueOn(columns, join.left, join, join.right) ||
+            areUniqueOn(columns, join.right, join, join.left)
+          case LeftOuter => areUniqueOn(columns, join.left, join, join.right)
+          case RightOuter => areUniqueOn(columns, join.right, join, join.left)
+          case _ => false
+        }
+      case FileRelation(relation) => ofTable(plan, relation, columns)
+      case _ => false
+    }
+
+    /** Whether they are on one side, of which each row has one match at most on the other. */
+    private def areUniqueOn(
+        columns: Seq[Attribute],
+        side: LogicalPlan,
+        join: Join,
+        other: LogicalPlan
+    ): Boolean = columns.forall(side.outputSet.contains) && {
+      val keys = comparedBy(join).map(pair => if (other eq join.right) pair._2 else pair._1)
+      areUnique(columns, side) && areUnique(keys.flatMap(FileColumns.renamed), other)
+    }
   }
 
   /**

@@ -1,7 +1,6 @@
 package io.selinger.rule
 
 import io.selinger.core.RaisedErrors
-import io.selinger.estimate.plans.LeafStatistics
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -42,9 +41,6 @@ private[rule] final case class SingleRowGroups(aggregate: Aggregate, key: Seq[At
 
 private[rule] object SingleRowGroups {
 
-  // Below that share of distinct values the key is no key, and reading it would be for nothing.
-  private val leastDistinct = 0.8
-
   // More columns are rarely needed to tell rows apart, and take long to read.
   private val mostColumns = 3
 
@@ -53,25 +49,12 @@ private[rule] object SingleRowGroups {
     val columns = aggregate.groupingExpressions.collect { case column: Attribute =>
       column
     }.distinct
-    val single = for {
-      input <- LeafStatistics.estimator.estimate(aggregate.child).toSeq
-      column <- columns
-      if input.distinct(column).exists(_ >= leastDistinct * input.rows.value)
-    } yield Seq(column)
-    val several = Option.when(columns.size > 1 && columns.size <= mostColumns && single.isEmpty) {
-      columns
-    }.filter(isAlmostUnique(_, aggregate))
-    val isPlain = aggregate.groupingExpressions.nonEmpty && aggregate.hint.isEmpty
-    if (isPlain) (single ++ several).map(SingleRowGroups(aggregate, _)) else Nil
-  }
-
-  private def isAlmostUnique(columns: Seq[Attribute], aggregate: Aggregate): Boolean = {
-    val groups = aggregate.copy(groupingExpressions = columns, aggregateExpressions = columns)
-    val known = for {
-      input <- LeafStatistics.estimator.estimate(aggregate.child)
-      result <- LeafStatistics.estimator.estimate(groups)
-    } yield result.rows.value >= leastDistinct * input.rows.value
-    known.contains(true)
+    val single = columns.map(Seq(_))
+    val several = Option.when(columns.size > 1 && columns.size <= mostColumns)(columns)
+    def likely(keys: Seq[Seq[Attribute]]) =
+      keys.filter(ProvenKeys.mayBeUnique(_, aggregate.child)).map(SingleRowGroups(aggregate, _))
+    if (columns.isEmpty || aggregate.hint.isDefined) Nil
+    else Some(likely(single)).filter(_.nonEmpty).getOrElse(likely(several.toSeq))
   }
 
   /** A result of a group that has one row, over the columns of that row. */

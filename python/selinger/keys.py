@@ -92,8 +92,8 @@ def declare_key(spark: SparkSession, target: str, columns: str | Sequence[str]) 
         A folder or file of Parquet or ORC data, a table of such files without partitions, or a
         view that only scans them.
     columns : str or sequence of str
-        The columns of the key, which are in the files, not in the names of folders: integers, decimals, dates, timestamps without time zone, or texts
-        without a collation.
+        The columns of the key, which are in the files, not in the names of folders: integers,
+        decimals, dates, timestamps without time zone, or texts without a collation.
 
     Returns
     -------

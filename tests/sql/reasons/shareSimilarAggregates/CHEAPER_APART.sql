@@ -1,2 +1,2 @@
 -- set spark.selinger.merge.minGain=0.9
-WITH t AS (SELECT item, customer, sum(amount) AS s FROM sales GROUP BY item, customer) SELECT a.item, a.s, b.s FROM t a JOIN t b ON a.item = b.item WHERE a.customer = 1 AND b.customer = 2
+WITH t AS (SELECT item, amount, count(*) AS s FROM sales GROUP BY item, amount) SELECT a.item, a.s, b.s FROM t a JOIN t b ON a.item = b.item WHERE a.amount = 1 AND b.amount = 2

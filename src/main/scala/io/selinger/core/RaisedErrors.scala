@@ -29,7 +29,7 @@ object RaisedErrors {
         _: DateAdd | _: DateSub | _: DateDiff | _: Year | _: Quarter | _: Month | _: DayOfMonth |
         _: StartsWith | _: EndsWith | _: Contains | _: Substring | _: Lower | _: Upper |
         _: StringTrim | _: Length | _: Concat | _: CreateNamedStruct | _: GetStructField |
-        _: Alias | _: KnownNotNull | _: KnownFloatingPointNormalized | _: NormalizeNaNAndZero =>
+        _: Alias | _: KnownNotNull | _: KnownNullable | _: KnownFloatingPointNormalized | _: NormalizeNaNAndZero =>
       expression.children.forall(isSafe)
     // A pattern that ends in an escape raises an error.
     case Like(value, Literal(pattern, _), escape) =>

@@ -27,8 +27,10 @@ import scala.collection.mutable.ArrayBuffer
  *   1. the plan is not a stream                              else STREAMING_PLAN
  *   2. no floating-point number is grouped by                else GROUPED_BY_FLOATS
  *   3. each function is known for a group of one row         else FUNCTION_NEEDS_GROUPS
- *   4. nothing that is left out can raise an error           else ERRORS_DEPEND_ON_PLAN
- *   5. the columns are proven to be a key without nulls      else SINGLE_ROWS_NOT_PROVEN
+ *   4. nothing that it computes can raise an error           else ERRORS_DEPEND_ON_PLAN
+ *   5. it is not computed in several places, above joins or
+ *      aggregations                                          else SHARED_SUBPLAN
+ *   6. the columns are proven to be a key without nulls      else SINGLE_ROWS_NOT_PROVEN
  *
  * {{{
  *   SELECT DISTINCT id, name FROM items
@@ -40,11 +42,12 @@ import scala.collection.mutable.ArrayBuffer
  * would be one group). So there are as many groups as rows, with the values of these. The first,
  * the largest and the smallest value of a group are then that of the row, a count is 1, or 0 of a null, and a
  * sum of integers or decimals is the value in a wider type. Sums of floating-point numbers turn
- * -0.0 into 0.0, and so do groups by them: these stay. Keys are proven by ProvenKeys. What is grouped by and
- * not returned is not computed any more, so it must not raise errors.
+ * -0.0 into 0.0, and so do groups by them: these stay. Keys are proven by ProvenKeys. Filters and limits above
+ * may be applied first then, and what nobody needs is not computed: nothing of it may raise errors.
  * Not done: other functions; functions of all rows without GROUP BY; keys of more than three columns.
- * Cost: planning O(n) for n operators below an aggregation; a column is read as EliminateJoins says. It never loses: the
- * same rows are read, and nothing else is done.
+ * Cost: planning O(n) for n operators below an aggregation; a column is read as EliminateJoins says. The same
+ * rows are read, and nothing else is done. Could lose where rows were spread over more tasks by the shuffle, or
+ * where Spark would compute them once for several places (5).
  * Runs in injectPreCBORule after EliminateJoins, which may leave a table alone below an aggregation. A second
  * run finds no aggregation.
  * Conf: spark.selinger.eliminateGrouping.enabled.
@@ -63,8 +66,9 @@ final class EliminateGrouping(@annotation.unused session: SparkSession)
     case _ if plan.exists(_.isInstanceOf[Sample]) => plan
     case _ =>
       val made = ArrayBuffer.empty[Decision]
-      val result = plan.transformUp {
-        case aggregate: Aggregate if !isLate => without(aggregate, plan.isStreaming, made)
+      val query = new WholeQuery(plan)
+      val result = plan.transformDown {
+        case aggregate: Aggregate if !isLate => without(aggregate, query, made)
       }
       // Columns that only the functions needed go.
       RootDecisions.on(if (result eq plan) plan else TidyPlan(result), made.toSeq)
@@ -72,12 +76,12 @@ final class EliminateGrouping(@annotation.unused session: SparkSession)
 
   private def without(
       aggregate: Aggregate,
-      isStreaming: Boolean,
+      query: WholeQuery,
       made: ArrayBuffer[Decision]
   ): LogicalPlan = {
     val ways = SingleRowGroups.of(aggregate)
     val judged = ways.to(LazyList).map(way =>
-      way -> Precondition.firstUnmet(preconditions, Subject(way, isStreaming))
+      way -> Precondition.firstUnmet(preconditions, Subject(way, query))
     )
     judged.find(_._2.isEmpty).orElse(judged.headOption).fold[LogicalPlan](aggregate) {
       case (groups, declined) =>
@@ -131,7 +135,9 @@ object EliminateGrouping
     "Nothing to do if there are duplicates or nulls. Otherwise run selinger.declare_key, after each change of " +
       "the files: it checks the key in a job, whatever the size of the table. Or, if the table is not too " +
       "large to be read while the query is planned, set spark.selinger.keys.maxRows above its rows, and " +
-      "spark.selinger.stats.sampling.budgetMs higher if reading them takes longer."
+      "spark.selinger.stats.sampling.budgetMs higher if reading them takes longer. Both work for columns of " +
+      "Parquet and ORC files, of integers, decimals, dates, timestamps without time zone, and texts without a " +
+      "collation."
   )
 
   val GroupedByFloats: Reason = Reason(
@@ -161,19 +167,33 @@ object EliminateGrouping
     GroupedByFloats,
     NeedsGroups,
     Reason.MayRaise,
+    Reason.SharedSubplan,
     NotProven,
     NotNeeded
   )
 
   override def example: String = "SELECT DISTINCT id, name FROM items"
 
-  private final case class Subject(groups: SingleRowGroups, isStreaming: Boolean)
+  private final case class Subject(groups: SingleRowGroups, query: WholeQuery) {
+
+    def mayRaise: Boolean = groups.mayRaise || query.testsUnsafely(groups.aggregate)
+
+    /** Whether Spark would compute rows once for several places, since it shuffles them there. */
+    def isShared: Boolean = {
+      val costs = groups.aggregate.child.exists {
+        case _: Join | _: Aggregate | _: Window => true
+        case _ => false
+      }
+      costs && query.times(groups.aggregate) > 1
+    }
+  }
 
   private val preconditions: Seq[Precondition[Subject]] = Seq(
-    Precondition(Reason.StreamingPlan)(!_.isStreaming),
+    Precondition(Reason.StreamingPlan)(!_.query.isStreaming),
     Precondition(GroupedByFloats)(_.groups.showsRows),
     Precondition(NeedsGroups)(_.groups.rows.isDefined),
-    Precondition(Reason.MayRaise)(!_.groups.mayRaise),
+    Precondition(Reason.MayRaise)(!_.mayRaise),
+    Precondition(Reason.SharedSubplan)(!_.isShared),
     Precondition(NotProven)(_.groups.isProven)
   )
 }

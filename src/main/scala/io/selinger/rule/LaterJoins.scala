@@ -29,7 +29,7 @@ private[rule] final case class GroupTable(
    */
   lazy val isProven: Boolean =
     ProvenKeys.areUnique(key, rows) &&
-      (isComparedByJoin || key.forall(ProvenKeys.isNeverNull(_, rows)))
+      (isComparedByJoin || ProvenKeys.areNeverNull(key, rows))
 }
 
 /**

@@ -28,31 +28,49 @@ private[rule] object ProvenKeys {
   // Below that share of distinct values a column is no key.
   private val leastDistinct = 0.9
 
-  private val byEstimate = new Uniqueness((table, _, columns) => {
+  private val byEstimate = new Uniqueness((table, relation, columns) => {
+    // All files would have to be looked at, whatever partitions the query needs.
+    val isWhole = relation.partitionSchema.isEmpty
+    WholeColumns.areChecked(relation, columns) ||
+    isWhole && shareOf(columns, table).exists(_ >= leastDistinct)
+  })
+
+  /** Groups for each row of a table. */
+  private def shareOf(columns: Seq[Attribute], table: LogicalPlan): Option[Double] = {
     val estimator = LeafStatistics.estimator
-    val share = for {
+    for {
       rows <- estimator.estimate(table)
       groups <- columns match {
         case Seq(column) => rows.distinct(column)
         case several => estimator.estimate(Aggregate(several, several, table)).map(_.rows.value)
       }
     } yield groups / math.max(1.0, rows.rows.value)
-    share.exists(_ >= leastDistinct)
-  })
+  }
 
-  /** Whether a column of a plan has no null in any row. */
-  def isNeverNull(column: Attribute, plan: LogicalPlan): Boolean =
-    !column.nullable || plan.constraints.contains(IsNotNull(column)) || (plan match {
-      case Project(list, child) => renamed(column, list).exists(isNeverNull(_, child))
+  /** Whether none of some columns of a plan has a null in any row. */
+  def areNeverNull(columns: Seq[Attribute], plan: LogicalPlan): Boolean = {
+    def isKnown(column: Attribute) =
+      !column.nullable || plan.constraints.contains(IsNotNull(column))
+    columns.forall(isKnown) || (plan match {
+      case Project(list, child) =>
+        ExpressionSets.all(columns.map(renamed(_, list))).exists(areNeverNull(_, child))
       case _: Filter | _: Sort | _: GlobalLimit | _: LocalLimit | _: Window =>
-        plan.children.head.outputSet.contains(column) && isNeverNull(column, plan.children.head)
-      case join: Join => sidesWithoutNulls(join).exists(side =>
-          side.outputSet.contains(column) && isNeverNull(column, side)
+        val child = plan.children.head
+        columns.forall(child.outputSet.contains) && areNeverNull(columns, child)
+      case aggregate: Aggregate =>
+        val below = ExpressionSets.all(columns.map(renamed(_, aggregate.aggregateExpressions)))
+        below.exists(keys =>
+          keys.forall(ExpressionSets.has(aggregate.groupingExpressions, _)) &&
+            areNeverNull(keys, aggregate.child)
         )
-      case FileRelation(relation) =>
-        WholeColumns.facts(relation, Seq(column)).exists(!_.hasNulls)
+      case join: Join if !KeyOrigins.repeatsColumns(join) =>
+        sidesWithoutNulls(join).exists(side =>
+          columns.forall(side.outputSet.contains) && areNeverNull(columns, side)
+        )
+      case FileRelation(relation) => WholeColumns.facts(relation, columns).exists(!_.hasNulls)
       case _ => false
     })
+  }
 
   /** Sides whose columns an outer join does not fill with nulls. */
   private def sidesWithoutNulls(join: Join): Seq[LogicalPlan] = join.joinType match {

@@ -235,9 +235,9 @@ object ShareSimilarAggregates
   )
 
   override def example: String =
-    "WITH t AS (SELECT item, customer, sum(amount) AS s FROM sales GROUP BY item, customer) " +
+    "WITH t AS (SELECT item, amount, count(*) AS s FROM sales GROUP BY item, amount) " +
       "SELECT a.item, a.s, b.s FROM t a JOIN t b ON a.item = b.item " +
-      "WHERE a.customer = 1 AND b.customer = 2"
+      "WHERE a.amount = 1 AND b.amount = 2"
 
   private[rule] val ofQuery: Seq[Precondition[LogicalPlan]] = Seq(
     Precondition(Reason.StreamingPlan)(!_.isStreaming),

@@ -1,6 +1,7 @@
 package io.selinger.rule
 
 import io.selinger.core.RaisedErrors
+import io.selinger.stats.KeyTypes
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -18,19 +19,17 @@ private[rule] final case class SingleRowGroups(aggregate: Aggregate, key: Seq[At
     !aggregate.groupingExpressions.exists(key => SingleRowGroups.hasFloats(key.dataType))
 
   def isProven: Boolean =
-    ProvenKeys.areUnique(key, aggregate.child) &&
-      key.forall(ProvenKeys.isNeverNull(_, aggregate.child))
+    ProvenKeys.areUnique(key, aggregate.child) && ProvenKeys.areNeverNull(key, aggregate.child)
 
-  /** What is grouped by, and returned in no column, is not computed any more. */
+  /**
+   * Whether anything of it, or of the columns that it reads, can raise an error. Spark computes all of an
+   * aggregation for all of its rows, but a projection only of what is returned, and after filters and limits
+   * above it.
+   */
   def mayRaise: Boolean = {
-    val unused = aggregate.groupingExpressions.filterNot(key =>
-      aggregate.aggregateExpressions.exists(_.exists(_.semanticEquals(key)))
-    )
-    unused.exists {
-      case column: Attribute => RaisedErrors.columnMayRaise(column, aggregate.child)
-      case computed => !RaisedErrors.isSafe(computed) ||
-        computed.references.exists(RaisedErrors.columnMayRaise(_, aggregate.child))
-    }
+    val computed = aggregate.groupingExpressions ++ rows.toSeq.flatMap(_.expressions)
+    !computed.forall(RaisedErrors.isSafe) ||
+    aggregate.references.exists(RaisedErrors.columnMayRaise(_, aggregate.child))
   }
 
   /** The rows themselves; none if a function is not known for a group of one row. */
@@ -44,18 +43,30 @@ private[rule] object SingleRowGroups {
   // More columns are rarely needed to tell rows apart, and take long to read.
   private val mostColumns = 3
 
-  /** The ways in which the groups may be single rows, as far as estimates speak for it. */
+  // Keys are among the first columns of a table; each column is followed to its table.
+  private val mostTried = 16
+
+  /**
+   * The ways in which the groups may be single rows, as far as estimates speak for it, those first whose
+   * columns take little time to read.
+   */
   def of(aggregate: Aggregate): Seq[SingleRowGroups] = {
     val columns = aggregate.groupingExpressions.collect { case column: Attribute =>
       column
     }.distinct
-    val single = columns.map(Seq(_))
+    val single = columns.filter(column => KeyTypes.areProvable(column.dataType)).take(mostTried)
     val several = Option.when(columns.size > 1 && columns.size <= mostColumns)(columns)
     def likely(keys: Seq[Seq[Attribute]]) =
       keys.filter(ProvenKeys.mayBeUnique(_, aggregate.child)).map(SingleRowGroups(aggregate, _))
     if (columns.isEmpty || aggregate.hint.isDefined) Nil
-    else Some(likely(single)).filter(_.nonEmpty).getOrElse(likely(several.toSeq))
+    else {
+      val keys = likely(single.sortBy(_.dataType.defaultSize).map(Seq(_)))
+      if (keys.nonEmpty) keys.take(mostRead) else likely(several.toSeq)
+    }
   }
+
+  // Of columns that look like keys, some may have a few duplicates.
+  private val mostRead = 2
 
   /** A result of a group that has one row, over the columns of that row. */
   private def ofRow(result: NamedExpression): Option[NamedExpression] = {
@@ -67,7 +78,18 @@ private[rule] object SingleRowGroups {
       }
     }
     over match {
-      case named: NamedExpression if known => Some(named)
+      case _ if !known => None
+      // What is known of the column stays as it was: that it may be null, and its metadata.
+      case alias: Alias if alias ne result =>
+        val value =
+          if (result.nullable && !alias.child.nullable) KnownNullable(alias.child) else alias.child
+        Some(alias.copy(child = value)(
+          alias.exprId,
+          alias.qualifier,
+          Some(result.metadata),
+          alias.nonInheritableMetadataKeys
+        ))
+      case named: NamedExpression => Some(named)
       case _ => None
     }
   }
@@ -79,10 +101,11 @@ private[rule] object SingleRowGroups {
       case last: Last => Some(last.child)
       case most: Max => Some(most.child)
       case least: Min => Some(least.child)
-      case by: MaxMinBy => Some(nullIf(IsNull(by.orderingExpr), by.valueExpr))
+      // Spark makes -0.0 to 0.0 before it looks for duplicates.
+      case by: MaxMinBy if !call.isDistinct => Some(nullIf(IsNull(by.orderingExpr), by.valueExpr))
       case count: Count =>
-        val isCounted = count.children.map(IsNotNull(_): Expression).reduce(And)
-        Some(If(isCounted, Literal(1L), Literal(0L)))
+        val isCounted = count.children.map(IsNotNull(_): Expression).reduceOption(And)
+        Some(isCounted.fold[Expression](Literal(1L))(If(_, Literal(1L), Literal(0L))))
       // A sum of zero and -0.0 is 0.0, so floating-point numbers are left out.
       case sum: Sum if isExact(sum.child.dataType) => Some(Cast(sum.child, sum.dataType))
       case average: Average if isWhole(average.child.dataType) =>

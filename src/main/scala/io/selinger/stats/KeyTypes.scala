@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.util.{ResolveDefaultColumnsUtils, UnsafeRow
 import org.apache.spark.sql.types._
 
 /** Types of which keys can be proven. */
-private[stats] object KeyTypes {
+object KeyTypes {
 
   /**
    * Whether equal values of a type are equal objects, and the other way. What a timestamp with time zone

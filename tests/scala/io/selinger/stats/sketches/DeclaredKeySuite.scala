@@ -8,7 +8,7 @@ import io.selinger.stats.relations.FileRelation
 import io.selinger.testing.{Plans, SharedSession}
 import java.nio.file.{Files, Path}
 import org.apache.spark.sql.{DataFrame, Row}
-import org.apache.spark.sql.catalyst.plans.logical.Join
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join}
 import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 import scala.jdk.CollectionConverters._
@@ -312,6 +312,39 @@ class DeclaredKeySuite extends AnyFunSuite with SharedSession {
         val error = intercept[Exception](declare(data, "id"))
         assert(error.getMessage.contains("spark.sql.parquet.fieldId.read.enabled is true"))
       }
+    }
+  }
+
+  test("the check does not believe what was declared before") {
+    withStore { (data, _) =>
+      spark.range(0, 100, 1, 1).selectExpr("id").write.parquet(data.toString)
+      declare(data, "id")
+      val file = files(data, ".parquet").head
+      val before = Files.getLastModifiedTime(file)
+      spark.range(0, 100, 1, 1).selectExpr("id DIV 2 AS id").write.parquet(s"$data-twice")
+      val other = files(Path.of(s"$data-twice"), ".parquet").head
+      // The same path, length and time, as a careless copy leaves them.
+      val (longer, bytes) = (Files.readAllBytes(file), Files.readAllBytes(other))
+      if (longer.length == bytes.length) {
+        Files.delete(file.resolveSibling(s".${file.getFileName}.crc"))
+        Files.write(file, bytes)
+        Files.setLastModifiedTime(file, before)
+        val error = intercept[Exception](declare(data, "id"))
+        assert(error.getMessage.contains("50 of its values"))
+      } else cancel("the files differ in length")
+    }
+  }
+
+  test("a key of two columns leaves out a DISTINCT") {
+    withStore { (data, _) =>
+      spark.range(3000).selectExpr("id DIV 30 AS a", "id % 30 AS b").write.parquet(data.toString)
+      def grouped = Plans
+        .execution(spark.read.parquet(data.toString).dropDuplicates("a", "b"))
+        .optimizedPlan
+        .exists(_.isInstanceOf[Aggregate])
+      assert(grouped)
+      declare(data, "a", "b")
+      assert(!grouped)
     }
   }
 

@@ -98,7 +98,21 @@ object WholeColumns {
    * `spark.selinger.keys.maxRows`, or its columns cannot be read, or not in the time that samples have.
    */
   def facts(relation: FileRelation, columns: Seq[Attribute]): Option[KeyFacts] =
-    checked(relation, columns).orElse(readNow(relation, columns))
+    if (areProvable(relation, columns))
+      checked(relation, columns).orElse(readNow(relation, columns))
+    else None
+
+  /** Whether a job has found that columns tell the rows of just these files apart. */
+  def areChecked(relation: FileRelation, columns: Seq[Attribute]): Boolean =
+    areProvable(relation, columns) && checked(relation, columns).isDefined
+
+  /** Whether all of them are in the files, with types whose equal values are equal objects. */
+  private def areProvable(relation: FileRelation, columns: Seq[Attribute]): Boolean = {
+    val partitions = relation.partitionSchema.fieldNames.map(FooterReader.columnName).toSet
+    columns.nonEmpty && columns.forall(column =>
+      KeyTypes.areProvable(column.dataType) && !partitions(FooterReader.columnName(column.name))
+    )
+  }
 
   private def checked(relation: FileRelation, columns: Seq[Attribute]): Option[KeyFacts] = {
     val asked = columns.map(column => FooterReader.columnName(column.name) -> column.dataType).toMap
@@ -113,19 +127,13 @@ object WholeColumns {
   }
 
   private def readNow(relation: FileRelation, columns: Seq[Attribute]): Option[KeyFacts] = {
-    val partitions = relation.partitionSchema.fieldNames.map(FooterReader.columnName).toSet
     val fields = columns.map(column =>
       StructField(column.name, column.dataType, nullable = true, column.metadata)
-    )
-    val areInFiles = fields.nonEmpty && fields.forall(field =>
-      KeyTypes.areProvable(field.dataType) && !partitions.contains(
-        FooterReader.columnName(field.name)
-      )
     )
     for {
       reader <- relation.reader.samples
       most = SelingerConf.KEYS_MAX_ROWS.value.min(Int.MaxValue.toLong)
-      if areInFiles && most > 0
+      if most > 0
       files <- ReadFooterStatistics.rowGroups(relation)
       if files.iterator.flatMap(_._2).sum <= most
       found <- ask(Columns(reader, files, fields, relation.hadoop))

@@ -1,5 +1,7 @@
 package io.selinger.stats.sketches
 
+import io.selinger.conf.SelingerConf
+import io.selinger.core.Mode
 import io.selinger.stats.{FileSet, FileVersion, KeyTypes, NumericAxis}
 import io.selinger.stats.files.FooterReader
 import io.selinger.stats.orc.OrcFooters
@@ -28,10 +30,12 @@ private[sketches] object KeyCheck {
           "Declare the key of its path, and let queries read that"
       )
     }
-    val read = target.listedNow(session)
-    requireNames(session, read)
+    // A rule might take a key that is known already for granted, or an aggregation for needless.
+    val plain = SketchJob.sessionLike(session, SelingerConf.MODE.key -> Mode.Off.label)
+    val read = target.listedNow(plain)
+    requireNames(plain, read)
     val keys = fields.map(field => col(quoted(field.name)))
-    val groups = read.rows(session).groupBy(keys: _*).agg(count(lit(1)).as(times))
+    val groups = read.rows(plain).groupBy(keys: _*).agg(count(lit(1)).as(times))
     val isPresent = keys.map(_.isNotNull).reduce(_ && _)
     val (least, most) = numbers(fields)
     val found = groups
@@ -45,9 +49,9 @@ private[sketches] object KeyCheck {
       )
       .head()
     if (found.getLong(3) > 1) refuse(target, duplicatesIn(groups, isPresent, fields))
-    fields.filter(_.dataType == DateType).foreach(field => requireCertainDays(read, session, field))
+    fields.filter(_.dataType == DateType).foreach(field => requireCertainDays(read, plain, field))
     val files = filesOf(read)
-    if (files != filesOf(target.listedNow(session))) {
+    if (files != filesOf(target.listedNow(plain))) {
       refuse(target, "its files changed while they were read. Declare the key again")
     }
     DeclaredKey(

@@ -95,13 +95,20 @@ private[sketches] object SketchJob {
       .toSeq
   }
 
-  /** A session with these settings whose readers return batches, whatever the user has set. */
-  private def vectorised(session: SparkSession): SparkSession = {
+  /** A session with the settings of another one, but for some. */
+  def sessionLike(session: SparkSession, others: (String, String)*): SparkSession = {
     val made = session.newSession()
     session.conf.getAll.foreach { case (key, value) =>
       if (made.conf.isModifiable(key)) made.conf.set(key, value)
     }
-    Seq(
+    others.foreach { case (key, value) => made.conf.set(key, value) }
+    made
+  }
+
+  /** A session with these settings whose readers return batches, whatever the user has set. */
+  private def vectorised(session: SparkSession): SparkSession =
+    sessionLike(
+      session,
       "spark.sql.parquet.enableVectorizedReader" -> "true",
       "spark.sql.orc.enableVectorizedReader" -> "true",
       "spark.sql.codegen.wholeStage" -> "true",
@@ -110,9 +117,7 @@ private[sketches] object SketchJob {
       // Files that cannot be read are reported by name, and must not count as empty.
       "spark.sql.files.ignoreMissingFiles" -> "false",
       "spark.sql.files.ignoreCorruptFiles" -> "false"
-    ).foreach { case (key, value) => made.conf.set(key, value) }
-    made
-  }
+    )
 
   // ---- in a task ----------------------------------------------------------------------------
 

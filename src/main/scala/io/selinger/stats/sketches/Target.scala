@@ -65,8 +65,10 @@ private[sketches] final case class Target(
 
   /** All rows of these files, or an error: none is left out, whatever the session allows. */
   def rows(session: SparkSession): DataFrame = {
-    val strict = Seq("ignoreCorruptFiles", "ignoreMissingFiles").map(_ -> "false")
-    session.baseRelationToDataFrame(relation.copy(options = relation.options ++ strict)(session))
+    val strict = Seq("ignoreCorruptFiles", "ignoreMissingFiles")
+    val others = relation.options.filterNot { case (key, _) => strict.exists(key.equalsIgnoreCase) }
+    val all = relation.copy(options = others ++ strict.map(_ -> "false"))(session)
+    session.baseRelationToDataFrame(all)
   }
 }
 

@@ -87,7 +87,9 @@ ROWS = 20_000
 SUM = sum(range(20_000)) + 40 * 10 * sum(range(500))
 
 
-def run(tmp_path: Path, script: str, *launcher: str | Path, **extra: str) -> dict[str, Any]:
+def run(
+    tmp_path: Path, script: str, *launcher: str | Path, timeout: float = 300, **extra: str
+) -> dict[str, Any]:
     """Run a script in a process of its own, and read the JSON that it prints last."""
     path = tmp_path / "app.py"
     path.write_text(script)
@@ -95,7 +97,7 @@ def run(tmp_path: Path, script: str, *launcher: str | Path, **extra: str) -> dic
     env["PYSPARK_PYTHON"] = env["PYSPARK_DRIVER_PYTHON"] = sys.executable
     done = subprocess.run(
         [*map(str, launcher), str(path), str(tmp_path)],
-        cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=300,
+        cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=timeout,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])

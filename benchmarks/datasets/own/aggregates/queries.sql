@@ -114,3 +114,6 @@ SELECT channel, count(DISTINCT k3), count(DISTINCT k55), count(DISTINCT s5) FROM
 -- q32: two COUNT(DISTINCT) for each of 5 * 10^5 keys
 SELECT count(*), sum(a), max(b) FROM (
   SELECT k55, count(DISTINCT k3) AS a, count(DISTINCT city) AS b FROM facts GROUP BY k55) t
+
+-- q33: lists of twenty numbers for 5 * 10^5 keys
+SELECT count(*), count_if(array_contains(l, 7)) FROM (SELECT k55, array_agg(quantity) AS l FROM facts GROUP BY k55) t

@@ -1,3 +1,3 @@
 -- set spark.selinger.eliminateGrouping.enabled=false
--- set spark.selinger.aggregate.maxHashedGroups=100
-SELECT id, max(s) FROM facts GROUP BY id
+-- set spark.selinger.aggregate.maxHashedObjects=100
+SELECT id, percentile(k, 0.5) FROM facts GROUP BY id

@@ -194,16 +194,24 @@ class SelectAggregateOperatorSuite extends AnyFunSuite with SharedSession {
     assert(Answer.difference(expected, Answer.of(spark.sql(text))).isEmpty)
   }
 
-  test("leaves one key of a fixed width with many groups, which Spark sorts by its digits") {
-    val many = SelingerConf.MAX_HASHED_GROUPS.key -> "100"
-    assertLeaves("SELECT id, max(s) FROM facts GROUP BY id", Some(rule.SortAsFast), many)
-    assertLeaves("SELECT day, max(s) FROM facts GROUP BY day", None, many, off)
-    withConf(many) {
-      // Of few groups, of two keys, and of a text.
-      Seq("flag", "id, k", "string(id)").foreach { keys =>
-        assert(hashed(spark.sql(s"SELECT $keys, max(s) FROM facts GROUP BY $keys")).size == 2, keys)
-      }
+  test(
+    "leaves objects of many groups by one key of a fixed width, which Spark sorts by its digits"
+  ) {
+    val few = SelingerConf.MAX_HASHED_OBJECTS.key -> "100"
+    val fewLists = SelingerConf.MAX_HASHED_LISTS.key -> "100"
+    val (median, list) = ("percentile(k, 0.5)", "collect_list(s)")
+    def text(keys: String, function: String) = s"SELECT $keys, $function FROM facts GROUP BY $keys"
+    assertLeaves(text("id", median), Some(rule.SortAsFast), few)
+    assertLeaves(text("id", s"$median, $list"), Some(rule.SortAsFast), few)
+    assertLeaves(text("id", list), Some(rule.SortAsFast), fewLists)
+    withConf(few, fewLists) {
+      // Of few groups, of two keys, of a text, and without objects.
+      for {
+        (keys, function) <-
+          Seq("flag", "id, k", "string(id)").map(_ -> median) :+ ("id" -> "max(s)")
+      } assert(hashed(spark.sql(text(keys, function))).size == 2, keys)
     }
+    withConf(few)(assert(hashed(spark.sql(text("id", list))).size == 2))
   }
 
   test("leaves all where it may not act") {

@@ -493,13 +493,24 @@ object SelingerConf {
     "count"
   )
 
-  val MAX_HASHED_GROUPS: Setting[Long] = Setting(
+  val MAX_HASHED_LISTS: Setting[Long] = Setting(
     ConfEntry.count(
-      key("aggregate.maxHashedGroups"),
-      65536L,
-      "Groups (estimated) up to which Selinger groups by one key of a fixed width in a hash table " +
-        "where Spark sorts. For more, sorting is as fast. Other keys, such as texts or several " +
-        "columns, are hashed however many groups there are."
+      key("aggregate.maxHashedLists"),
+      1048576L,
+      "Groups (estimated) up to which lists (collect_list) by one key of a fixed width are made in a hash " +
+        "table, where Spark sorts. Making more of them by sorting is faster. Other keys, such as " +
+        "texts or several columns, are hashed however many groups there are."
+    ),
+    "aggregates",
+    "count"
+  )
+
+  val MAX_HASHED_OBJECTS: Setting[Long] = Setting(
+    ConfEntry.count(
+      key("aggregate.maxHashedObjects"),
+      4096L,
+      "The same for sets, percentiles, sketches and functions of your own, which need more memory " +
+        "for each group."
     ),
     "aggregates",
     "count"
@@ -655,7 +666,8 @@ object SelingerConf {
     CASCADE_MIN_GAIN,
     CASCADE_MAX_SETS,
     RANK_FILTER_MIN_GAIN,
-    MAX_HASHED_GROUPS,
+    MAX_HASHED_LISTS,
+    MAX_HASHED_OBJECTS,
     MEASURED_PARTIAL_RATIO,
     MEASURED_PARTIAL_MIN_ROWS,
     PARTIAL_STOP_RATIO,

@@ -1,6 +1,6 @@
 package io.selinger.strategy
 
-import io.selinger.conf.SelingerConf
+import io.selinger.conf.{SelingerConf, Setting}
 import io.selinger.core.{
   Decision,
   Evidence,
@@ -8,6 +8,7 @@ import io.selinger.core.{
   Hook,
   Mode,
   NodeText,
+  Origin,
   Outcome,
   Phase,
   Precondition,
@@ -19,7 +20,13 @@ import io.selinger.core.{
 import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.exec.aggregates.HeapHashAggregateExec
 import io.selinger.stats.relations.QueryStages
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.expressions.aggregate.{
+  AggregateExpression,
+  AggregateFunction,
+  CollectList,
+  ListAgg,
+  TypedImperativeAggregate
+}
 import org.apache.spark.sql.catalyst.expressions.{RowOrdering, UnevaluableAggregateFunc}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
@@ -41,7 +48,7 @@ import org.apache.spark.sql.types.StructField
  * Fires when (each line is a Precondition below, in this order):
  *   1. the plan is not a stream                             else STREAMING_PLAN
  *   2. equal keys have equal bytes, those of DISTINCT too   else KEYS_HAVE_COLLATION
- *   3. sorting would take longer                            else SORT_AS_FAST
+ *   3. there are not too many groups of objects             else SORT_AS_FAST
  *
  * {{{
  *   SELECT k, max(name) FROM t GROUP BY k
@@ -61,12 +68,12 @@ import org.apache.spark.sql.types.StructField
  * a group several times, which the final one merges. Rows come out in another order; Spark sorts again
  * where an operator above asks for one.
  * Not done: aggregations without keys, which need no sort; collated keys; streams; Python functions.
- * Cost: planning O(1), plus planning the aggregation by Spark's strategy, and an estimate of groups for
- * a key of a fixed width: Spark sorts that by its digits, which is as fast as a hash table that no
- * cache of the processor holds (measured by `make bench-aggregates`, q01 to q07 and q24 to q26). Where the input is sorted
- * by the keys already, the operator does not hash. May lose when memory is far too small for the
- * groups: then it sorts as Spark does, after having hashed. May lose too where functions keep large
- * objects for very many groups (medians), of which sorting has one at a time in the caches.
+ * Cost: planning O(1), plus planning the aggregation by Spark's strategy, and an estimate of groups.
+ * Functions that keep objects (lists, medians) may lose where there are many groups: Spark sorts one key
+ * of a fixed width by its digits, and then has one object at a time. So their groups are limited
+ * (measured by `make bench-aggregates`, q18 to q22 and q33). Where the input is sorted by the keys
+ * already, the operator does not hash. May lose when memory is far too small for the groups: then it
+ * sorts as Spark does, after having hashed.
  * Runs as a planner strategy, before Spark's Aggregation; at each adaptive re-plan too. A second run
  * gives the same plan.
  * Conf: spark.selinger.selectAggregateOperator.enabled.  References: Graefe, Query Evaluation
@@ -115,9 +122,11 @@ object SelectAggregateOperator
 
   val SortAsFast: Reason = Reason(
     "SORT_AS_FAST",
-    "There is one key of a fixed width, which Spark sorts by its digits, and there are so many groups " +
-      "that no cache of the processor holds a hash table of them. Sorting is as fast.",
-    "Set spark.selinger.aggregate.maxHashedGroups higher to group in hash tables all the same."
+    "A function here keeps an object for each group, such as a list, a set or the values of a percentile. " +
+      "There is one key of a fixed width, which Spark sorts by its digits. For so many groups, " +
+      "sorting is as fast, since it needs one object at a time.",
+    "Set spark.selinger.aggregate.maxHashedObjects (for lists maxHashedLists) higher to group in hash " +
+      "tables all the same."
   )
 
   override def hooks: Seq[Hook] = Seq(
@@ -144,12 +153,27 @@ object SelectAggregateOperator
     Precondition(SortAsFast)(planned => !isSortedFast(planned.aggregate))
   )
 
-  /** Whether Spark sorts by the digits of a key, and there are more groups than a cache holds. */
+  /** Whether Spark sorts by the digits of a key, and objects of so many groups cost more than that. */
   private def isSortedFast(aggregate: Aggregate): Boolean = aggregate.groupingExpressions match {
     case Seq(key) =>
       SQLConf.get.enableRadixSort &&
       SortPrefixUtils.canSortFullyWithPrefix(StructField("key", key.dataType)) &&
-      groupsOf(aggregate).exists(_.value > SelingerConf.MAX_HASHED_GROUPS.value)
+      mostHashed(aggregate).exists(most => groupsOf(aggregate).exists(_.value > most.value))
+    case _ => false
+  }
+
+  /** Limits the groups of an aggregation that keeps objects; none for any other. */
+  private def mostHashed(aggregate: Aggregate): Option[Setting[Long]] = {
+    val objects = functionsOf(aggregate).map(_.aggregateFunction).collect {
+      case function: TypedImperativeAggregate[_] => function
+    }
+    if (objects.isEmpty) None
+    else if (objects.forall(isList)) Some(SelingerConf.MAX_HASHED_LISTS)
+    else Some(SelingerConf.MAX_HASHED_OBJECTS)
+  }
+
+  private def isList(function: AggregateFunction): Boolean = function match {
+    case _: CollectList | _: ListAgg => true
     case _ => false
   }
 
@@ -205,8 +229,9 @@ object SelectAggregateOperator
             )
           )
           Decision.record(aggregate, made)
+          val groups = groupsOf(aggregate)
           planned.map { plan =>
-            val hashed = plan.transformUp { case Sorting(operator) => hash(operator) }
+            val hashed = plan.transformUp { case Sorting(operator) => hash(operator, groups) }
             Decision.record(hashed, made)
             hashed
           }
@@ -224,17 +249,20 @@ object SelectAggregateOperator
       operator.groupingExpressions.nonEmpty && !operator.isStreaming
   }
 
-  private def hash(operator: BaseAggregateExec): SparkPlan = HeapHashAggregateExec(
-    operator.requiredChildDistributionExpressions,
-    operator.numShufflePartitions,
-    operator.groupingExpressions,
-    operator.aggregateExpressions,
-    operator.aggregateAttributes,
-    operator.initialInputBufferOffset,
-    operator.resultExpressions,
-    SelingerConf.PARTIAL_STOP_RATIO.value,
-    operator.child
-  )
+  /** @param groups that are expected; none if unknown */
+  private def hash(operator: BaseAggregateExec, groups: Option[Quantity]): SparkPlan =
+    HeapHashAggregateExec(
+      operator.requiredChildDistributionExpressions,
+      operator.numShufflePartitions,
+      operator.groupingExpressions,
+      operator.aggregateExpressions,
+      operator.aggregateAttributes,
+      operator.initialInputBufferOffset,
+      operator.resultExpressions,
+      SelingerConf.PARTIAL_STOP_RATIO.value,
+      HeapHashAggregateExec.testedRows(groups.filter(_.origin != Origin.Default).map(_.value)),
+      operator.child
+    )
 
   private def decision(aggregate: Aggregate, outcome: Outcome, reason: Reason): Decision = Decision(
     rule = id,
@@ -247,7 +275,7 @@ object SelectAggregateOperator
       Evidence("groups", groups.value, "rows", groups.origin)
     },
     setting = reason match {
-      case SortAsFast => Some(SelingerConf.MAX_HASHED_GROUPS.key)
+      case SortAsFast => mostHashed(aggregate).map(_.key)
       case HashedInstead => Some(switch)
       case _ => None
     }

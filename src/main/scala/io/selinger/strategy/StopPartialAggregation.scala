@@ -245,6 +245,7 @@ object StopPartialAggregation
     first.initialInputBufferOffset,
     first.resultExpressions,
     SelingerConf.PARTIAL_STOP_RATIO.value,
+    HeapHashAggregateExec.leastTestedRows,
     first.child
   )
 

@@ -83,21 +83,46 @@ class HeapHashAggregateSuite extends AnyFunSuite with SharedSession {
       }
     }
 
+  /** Looks whether grouping helps after as few rows as it ever does. */
+  private def soon(plan: SparkPlan): SparkPlan = plan.transformUp {
+    case aggregate: HeapHashAggregateExec =>
+      aggregate.copy(testedRows = HeapHashAggregateExec.leastTestedRows)
+  }
+
   test("a partial aggregation stops where groups are hardly fewer than rows, and looks again") {
-    val unique = planOf(forDoubt, forDoubt, small)
+    val unique = soon(planOf(forDoubt, forDoubt, small))
     val found = answer(unique)
     assert(found == answer(planOf(forDoubt, forDoubt, small, SelingerConf.MODE.key -> "off")))
     assert(metric(unique, "numPassedRows") == 50000L)
-    val never = planOf(forDoubt, forDoubt, small, SelingerConf.PARTIAL_STOP_RATIO.key -> "1")
+    val never = soon(planOf(forDoubt, forDoubt, small, SelingerConf.PARTIAL_STOP_RATIO.key -> "1"))
     assert(answer(never) == found)
     assert(metric(never, "numPassedRows") == 0)
-    val helpful = planOf(forDoubt, 30000L, small)
+    val helpful = soon(planOf(forDoubt, 30000L, small))
     val _ = answer(helpful)
     assert(metric(helpful, "numPassedRows") == 0)
   }
 
+  test("keys that come in turn are all different at first, and are grouped all the same") {
+    val rows = 330000L
+    val inTurn = planOf(rows, 110000L, "max(t), count(*)")
+    val expected = answer(inTurn)
+    assert(metric(inTurn, "numPassedRows") == 0)
+    val tooSoon = soon(planOf(rows, 110000L, "max(t), count(*)"))
+    assert(answer(tooSoon) == expected)
+    assert(metric(tooSoon, "numPassedRows") > 0)
+  }
+
+  test("looks after twice as many rows as there should be groups, within limits") {
+    import HeapHashAggregateExec.testedRows
+    assert(testedRows(Some(10.0)) == 100000L)
+    assert(testedRows(Some(140000.0)) == 280000L)
+    // Too many to be looked at.
+    assert(testedRows(Some(1e7)) == 100000L)
+    assert(testedRows(None) == 300000L)
+  }
+
   test("rows are not passed on as sketches, which are larger than rows") {
-    val unique = planOf(forDoubt, forDoubt, functions)
+    val unique = soon(planOf(forDoubt, forDoubt, functions))
     val _ = answer(unique)
     assert(metric(unique, "numPassedRows") == 0)
   }

@@ -3,6 +3,7 @@ package io.selinger.exec.aggregates
 import org.apache.spark.sql.catalyst.expressions.BaseGenericInternalRow
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator
 import org.apache.spark.sql.types.DataType
+import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * Buffers of many groups in two arrays: fields of a fixed width as words, all others as objects. Those
@@ -52,6 +53,42 @@ private[aggregates] final class GroupBuffers(types: Array[DataType])
   def setAllNull(): Unit = {
     java.util.Arrays.fill(words, firstWord, firstWord + flagWords, -1L)
     java.util.Arrays.fill(objects, firstObject, firstObject + objectsOfGroup, null)
+  }
+
+  /** Reads what buffers of groups hold (GroupTable.readAhead); what it gives means nothing. */
+  def readAhead(groups: Array[Int], number: Int): Long = {
+    var (i, read) = (0, 0L)
+    if (wordsOfGroup > 0)
+      while (i < number) {
+        read ^= words(groups(i) * wordsOfGroup)
+        i += 1
+      }
+    var field = 0
+    while (field < objectsOfGroup) {
+      i = 0
+      while (i < number) {
+        if (objects(groups(i) * objectsOfGroup + field) == null) read += 1
+        i += 1
+      }
+      i = 0
+      while (i < number) {
+        objects(groups(i) * objectsOfGroup + field) match {
+          case text: UTF8String => read ^= text.numBytes
+          case _ =>
+        }
+        i += 1
+      }
+      i = 0
+      while (i < number) {
+        objects(groups(i) * objectsOfGroup + field) match {
+          case text: UTF8String if text.numBytes > 0 => read ^= text.getByte(0)
+          case _ =>
+        }
+        i += 1
+      }
+      field += 1
+    }
+    read
   }
 
   /** The objects of a group. */

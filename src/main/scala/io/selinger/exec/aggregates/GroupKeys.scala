@@ -95,6 +95,30 @@ private[aggregates] final class GroupKeys(fields: Int, size: Option[Int]) {
     key.getSizeInBytes.toLong
   )
 
+  /** Reads the beginnings of keys of groups (GroupTable.readAhead); what it gives means nothing. */
+  def readAhead(groups: Array[Int], number: Int): Long = {
+    var (i, read) = (0, 0L)
+    if (size.isDefined) {
+      val all = chunks(0)
+      while (i < number) {
+        read ^= all(groups(i) * words)
+        i += 1
+      }
+    } else {
+      while (i < number) {
+        read ^= places(groups(i))
+        i += 1
+      }
+      i = 0
+      while (i < number) {
+        val place = places(groups(i))
+        read ^= chunks((place >>> 32).toInt)(place.toInt)
+        i += 1
+      }
+    }
+    read
+  }
+
   /** Has a row show the key of a group. */
   def show(group: Int, row: UnsafeRow): Unit =
     if (size.isDefined) row.pointTo(chunks(0), offset(group * words), words * 8)

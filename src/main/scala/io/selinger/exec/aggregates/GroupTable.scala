@@ -37,6 +37,11 @@ private[aggregates] final class GroupTable(
   private var nextEstimate = 16L
   private var full = false
 
+  private var ahead = Array.empty[Int]
+
+  /** Means nothing. What is read ahead is kept, so that no compiler leaves the reading out. */
+  private[aggregates] var lastRead = 0L
+
   // The groups that rows were added to last.
   private val recent = Array.fill(16)(0)
 
@@ -50,10 +55,12 @@ private[aggregates] final class GroupTable(
   /**
    * The buffer of a group, which a row is now added to: the same object for all groups. Null if there is
    * no memory for it.
+   *
+   * @param hash of the key, as `hashCode` gives it
    */
-  def bufferOf(key: UnsafeRow): InternalRow = {
+  def bufferOf(key: UnsafeRow, hash: Int): InternalRow = {
     if (rows >= nextEstimate) estimate()
-    val group = if (full) -1 else groupOf(key)
+    val group = if (full) -1 else groupOf(key, hash)
     if (group < 0) null
     else {
       recent((rows & 15).toInt) = group
@@ -63,8 +70,7 @@ private[aggregates] final class GroupTable(
   }
 
   /** The number of a group, at which the buffers then stand; -1 if there is no memory for it. */
-  private def groupOf(key: UnsafeRow): Int = {
-    val hash = key.hashCode()
+  private def groupOf(key: UnsafeRow, hash: Int): Int = {
     var place = if (slots.isEmpty) -1 else placeOf(hash)
     var found = -1
     while (place >= 0 && found < 0) {
@@ -79,6 +85,45 @@ private[aggregates] final class GroupTable(
       buffers.standAt(found)
       found
     }
+  }
+
+  /** Whether it is so large that reading it may have to wait for memory. */
+  def isLarge: Boolean = groups >= leastToReadAhead
+
+  /**
+   * Reads what rows with these keys are going to read. Reading one place after the other, without doing
+   * anything with it, lets the processor wait for many at once; when each row is looked up by itself,
+   * it waits for each.
+   *
+   * @param hashes of the keys of rows
+   * @param rows so many of them
+   */
+  def readAhead(hashes: Array[Int], rows: Int): Unit = {
+    if (ahead.length < rows) ahead = new Array[Int](rows)
+    var (row, read) = (0, 0L)
+    while (row < rows) {
+      read ^= slots(placeOf(hashes(row)))
+      row += 1
+    }
+    row = 0
+    var found = 0
+    while (row < rows) {
+      val group = groupWith(hashes(row))
+      if (group >= 0) {
+        ahead(found) = group
+        found += 1
+      }
+      row += 1
+    }
+    lastRead = read ^ keys.readAhead(ahead, found) ^ buffers.readAhead(ahead, found)
+  }
+
+  /** The first group with a hash; -1 if there is none. */
+  private def groupWith(hash: Int): Int = {
+    var place = placeOf(hash)
+    while (slots(place) != 0L && (slots(place) >>> 32).toInt != hash)
+      place = (place + 1) & (slots.length - 1)
+    slots(place).toInt - 1
   }
 
   // Low bits of Spark's hash are good, but rows of one partition of a shuffle may share some.
@@ -239,6 +284,9 @@ private[aggregates] object GroupTable {
   private val leastGroups = 256
 
   private val mostGroups = 1 << 28
+
+  // Smaller ones are in the cache of a core.
+  private val leastToReadAhead = 4096
 
   /** Groups whose buffers are measured at an estimate. */
   private val sampled = 32

@@ -16,6 +16,9 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
  * Where the input is sorted by the keys already, it groups as Spark's sort aggregation does, without a
  * table, and keeps the order.
  *
+ * A table that no cache of the processor holds is read ahead for some hundred rows at a time, so that the
+ * waits for memory overlap (RowBatch).
+ *
  * Memory: that of the task, bounded by nothing else (GroupTable). When it ends, a partial aggregation
  * returns the groups that it has and begins again. Any other writes them into Spark's external sorter,
  * begins again, and at the end merges the groups of equal keys; where not even a thousand groups fit
@@ -34,6 +37,7 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
  *
  * Parameters are those of Spark's aggregates.
  * @param stopRatio 1 or more: never stops
+ * @param testedRows after how many rows a partial aggregation looks at that ratio for the first time
  */
 final case class HeapHashAggregateExec(
     requiredChildDistributionExpressions: Option[Seq[Expression]],
@@ -44,6 +48,7 @@ final case class HeapHashAggregateExec(
     initialInputBufferOffset: Int,
     resultExpressions: Seq[NamedExpression],
     stopRatio: Double,
+    testedRows: Long,
     child: SparkPlan
 ) extends BaseAggregateExec with OrderPreservingUnaryExecNode {
 
@@ -95,6 +100,7 @@ final case class HeapHashAggregateExec(
           perTask = requiredChildDistributionExpressions.isEmpty,
           isSorted = sorted,
           stopRatio,
+          testedRows,
           made
         )
       }
@@ -113,4 +119,27 @@ final case class HeapHashAggregateExec(
 
   override protected def withNewChildInternal(newChild: SparkPlan): HeapHashAggregateExec =
     copy(child = newChild)
+}
+
+object HeapHashAggregateExec {
+
+  /** Rows after which it is looked at whether grouping them helps, where it may not. As Velox does. */
+  val leastTestedRows: Long = 100000L
+
+  private val unknownTestedRows = 300000L
+
+  // So many rows may be grouped for nothing.
+  private val mostTestedRows = 1000000L
+
+  /**
+   * Rows that show whether groups are far fewer: where keys come in turn, the first rows of all groups
+   * are all different.
+   *
+   * @param groups that are expected; none if unknown
+   */
+  def testedRows(groups: Option[Double]): Long = groups.map(_ * 2) match {
+    case None => unknownTestedRows
+    case Some(enough) if enough > mostTestedRows => leastTestedRows
+    case Some(enough) => math.max(leastTestedRows, enough.toLong)
+  }
 }

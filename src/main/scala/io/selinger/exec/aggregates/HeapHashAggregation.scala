@@ -22,6 +22,7 @@ import org.apache.spark.sql.types.StructType
  *   them
  * @param isSorted whether rows of equal keys follow each other
  * @param stopRatio groups for each row from which on grouping is left to the aggregation above
+ * @param testedRows after so many rows it is looked at that ratio
  */
 private[aggregates] final class HeapHashAggregation(
     partition: Int,
@@ -35,6 +36,7 @@ private[aggregates] final class HeapHashAggregation(
     perTask: Boolean,
     isSorted: Boolean,
     stopRatio: Double,
+    testedRows: Long,
     metrics: HeapHashAggregation.Metrics
 ) extends AggregationIterator(
       partition,
@@ -69,6 +71,9 @@ private[aggregates] final class HeapHashAggregation(
   // The row at hand, and whether it still has to be grouped, for lack of memory when it came.
   private var current: InternalRow = _
   private var isWaiting = false
+
+  // Rows that have been read and not yet been grouped.
+  private val batch = new RowBatch(groupingExpressions.size)
 
   private var state: State = if (isSorted) Finished else Collecting
   private var output: Iterator[UnsafeRow] = if (isSorted) inOrder() else Iterator.empty
@@ -137,16 +142,47 @@ private[aggregates] final class HeapHashAggregation(
     if (isWaiting) {
       isWaiting = false
       true
+    } else if (batch.next()) {
+      current = batch.row
+      true
     } else if (input.hasNext) {
       current = input.next()
       true
     } else false
 
+  private def hasMoreRows: Boolean = isWaiting || batch.hasNext || input.hasNext
+
+  /** As `nextRow`, for a table that may gain if it knows some rows before they are grouped. */
+  private def nextRowOf(groups: GroupTable): Boolean = {
+    if (groups.isLarge && !isWaiting && !batch.hasNext) {
+      batch.clear()
+      while (!batch.isFull && input.hasNext) {
+        val row = input.next() match {
+          case bytes: UnsafeRow => bytes
+          case other => asBytes(other)
+        }
+        batch.add(row, groupingProjection(row))
+      }
+      groups.readAhead(batch.hashes, batch.size)
+    }
+    nextRow()
+  }
+
+  private lazy val asBytes = UnsafeProjection.create(inputAttributes, inputAttributes)
+
+  /** The buffer of the group of the row at hand. Null if there is no memory for it. */
+  private def bufferIn(groups: GroupTable): InternalRow =
+    if (current eq batch.row) groups.bufferOf(batch.key, batch.hash)
+    else {
+      val key = groupingProjection(current)
+      groups.bufferOf(key, key.hashCode())
+    }
+
   /** Groups rows. False when there are no more of them; true if it is better to stop before. */
   private def fill(groups: GroupTable): Boolean = {
     var stopped = false
-    while (!stopped && nextRow()) {
-      val buffer = groups.bufferOf(groupingProjection(current))
+    while (!stopped && nextRowOf(groups)) {
+      val buffer = bufferIn(groups)
       if (buffer == null) {
         isWaiting = true
         stopped = true
@@ -248,7 +284,7 @@ private[aggregates] final class HeapHashAggregation(
     output = new Iterator[UnsafeRow] {
       private var left = if (canPass) testedRows * passedForTested else leastGroups.toLong
       override def hasNext: Boolean =
-        if (!isWaiting && !input.hasNext) {
+        if (!hasMoreRows) {
           state = Finished
           false
         } else {
@@ -420,9 +456,6 @@ private[aggregates] object HeapHashAggregation {
       spilledBytes: SQLMetric,
       sortingTasks: SQLMetric
   )
-
-  /** Rows after which it is looked at whether grouping them helps. As Velox does. */
-  private val testedRows = 100000L
 
   /** Rows that are passed on for each that is grouped to see whether it helps again. */
   private val passedForTested = 10L

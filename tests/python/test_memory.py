@@ -1,0 +1,107 @@
+"""A hundred million groups in little memory, in one process and on a cluster that loses an executor.
+
+Each run takes minutes, so they are run only with ``SELINGER_TEST_ALL=1`` (``make test-all``).
+``GROUPS=1000000`` runs them with fewer groups.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from test_cluster import run, spark_home  # noqa: F401
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("SELINGER_TEST_ALL") != "1", reason="takes minutes: make test-all"
+)
+
+GROUPS = int(os.environ.get("GROUPS", "100000000"))
+
+# Each key once, far from its neighbours: 7,919 has no divisor in common with a power of ten.
+SCRIPT = """
+import json, os, signal, subprocess, sys, threading, time
+import selinger
+from pyspark.sql import SparkSession
+
+master, groups, kill = {master!r}, {groups}, {kill}
+spark = selinger.configure(
+    SparkSession.builder.master(master)
+    .config("spark.driver.memory", {driver!r})
+    .config("spark.executor.memory", "1g")
+    .config("spark.selinger.failOnError", "true")
+    .config("spark.ui.enabled", "false")
+).getOrCreate()
+
+def executors():
+    lines = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout
+    application = spark.sparkContext.applicationId
+    return [
+        int(line.split()[0])
+        for line in lines.splitlines()
+        if "CoarseGrainedExecutorBackend" in line and application in line
+    ]
+
+killed = []
+
+def kill_one():
+    # When the first tasks have written what they have to shuffle.
+    tracker = spark.sparkContext.statusTracker()
+    while not any(
+        stage and stage.numCompletedTasks > 0
+        for stage in map(tracker.getStageInfo, tracker.getActiveStageIds())
+    ):
+        time.sleep(0.05)
+    pid = executors()[0]
+    os.kill(pid, signal.SIGKILL)
+    killed.append(pid)
+
+if kill:
+    threading.Thread(target=kill_one, daemon=True).start()
+
+spark.range(groups, numPartitions=8).createOrReplaceTempView("numbers")
+df = spark.sql(f'''
+  SELECT count(*), sum(n), sum(length(m)), max(m), sum(k)
+  FROM (
+    SELECT k, count(*) AS n, max(string(v)) AS m
+    FROM (SELECT (id * 7919) % {groups} AS k, id % 1000 AS v FROM numbers)
+    GROUP BY k
+  )''')
+row = df.collect()[0]
+explanation = selinger.explain(df, all=True)
+result = {{
+    "row": list(row),
+    "decisions": [[d.rule, d.outcome] for d in explanation.decisions],
+    "plan": explanation.plan,
+    "killed": len(killed),
+}}
+spark.stop()
+print(json.dumps(result))
+"""
+
+
+@pytest.mark.parametrize(
+    ("master", "driver", "groups", "kill"),
+    [
+        # (2,000 - 300) MB x 0.6: one gigabyte for execution and storage together.
+        ("local[2]", "2000m", GROUPS, False),
+        ("local-cluster[2,1,1024]", "1g", GROUPS // 5, False),
+        ("local-cluster[2,1,1024]", "1g", GROUPS // 5, True),
+    ],
+)
+def test_each_group_is_returned_once(
+    tmp_path: Path,
+    spark_home: Path,  # noqa: F811
+    master: str,
+    driver: str,
+    groups: int,
+    kill: bool,
+) -> None:
+    script = SCRIPT.format(master=master, driver=driver, groups=groups, kill=kill)
+    result = run(tmp_path, script, sys.executable, timeout=3600, SPARK_HOME=str(spark_home))
+    lengths = (10 * 1 + 90 * 2 + 900 * 3) * groups // 1000
+    assert result["row"] == [groups, groups, lengths, "999", groups * (groups - 1) // 2]
+    assert ["selectAggregateOperator", "changed"] in result["decisions"]
+    assert "HeapHashAggregate" in result["plan"]
+    assert result["killed"] == int(kill)

@@ -10,6 +10,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 for folder in (ROOT / "python", ROOT):
     if str(folder) not in sys.path:
@@ -24,3 +26,16 @@ os.environ.setdefault(
     "JAVA_TOOL_OPTIONS",
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m",
 )
+
+
+@pytest.fixture
+def spark_home(tmp_path: Path) -> Path:
+    """Give a Spark home whose folder for the executors' work is a temporary one."""
+    import pyspark
+
+    home = tmp_path / "spark-home"
+    home.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        if entry.name != "work":
+            (home / entry.name).symlink_to(entry)
+    return home

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 import selinger
+
+from tests.python.processes import run
 
 JOIN = '''
 def checked_join(spark, folder):
@@ -85,36 +83,6 @@ print(json.dumps(result))
 
 ROWS = 20_000
 SUM = sum(range(20_000)) + 40 * 10 * sum(range(500))
-
-
-def run(
-    tmp_path: Path, script: str, *launcher: str | Path, timeout: float = 300, **extra: str
-) -> dict[str, Any]:
-    """Run a script in a process of its own, and read the JSON that it prints last."""
-    path = tmp_path / "app.py"
-    path.write_text(script)
-    env = {**os.environ, "PYTHONPATH": str(Path(selinger.__file__).parents[1]), **extra}
-    env["PYSPARK_PYTHON"] = env["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    done = subprocess.run(
-        [*map(str, launcher), str(path), str(tmp_path)],
-        cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=timeout,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return result
-
-
-@pytest.fixture
-def spark_home(tmp_path: Path) -> Path:
-    """Give a Spark home whose folder for the executors' work is a temporary one."""
-    import pyspark
-
-    home = tmp_path / "spark-home"
-    home.mkdir()
-    for entry in Path(pyspark.__file__).parent.iterdir():
-        if entry.name != "work":
-            (home / entry.name).symlink_to(entry)
-    return home
 
 
 def check(result: dict[str, Any]) -> None:

@@ -522,6 +522,23 @@ class CardinalitySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(inTasksOf(bytes / 1000) > 9000 && inTasksOf(1) > 9999)
   }
 
+  test("keys that are computed from other keys make no more groups") {
+    def by(keys: NamedExpression*): Double = {
+      val input = fact.plan.select((fact.a +: keys): _*)
+      rows(input.groupBy(input.output: _*)(input.output: _*))
+    }
+    val hash = new Murmur3Hash(Seq(fact.a)).as("hash")
+    assert(by(hash) == 100)
+    assert(by(fact.a.as("same"), hash) == 100)
+    // Of another column, of no column, and different for each row.
+    assert(by(new Murmur3Hash(Seq(fact.b)).as("other")) > 100)
+    assert(by(Rand(Literal(1L)).as("random")) > 100)
+    assert(rows(fact.plan.groupBy(fact.a, new Murmur3Hash(Seq(fact.a)))(fact.a)) == 100)
+    // The other column alone is not a key.
+    val alone = fact.plan.select(hash)
+    assert(rows(alone.groupBy(alone.output: _*)(alone.output: _*)) > 1)
+  }
+
   test("groups of unknown keys are a guess, at most every row") {
     val groups = estimate(fact.plan.groupBy(fact.s)(fact.s))
     assert(

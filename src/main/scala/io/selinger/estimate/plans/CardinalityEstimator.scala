@@ -169,7 +169,8 @@ final class CardinalityEstimator(
           case expand: Expand => estimate(expand.child).map(groupingSets(expand, keys, _))
           case _ => None
         }
-        val combinations = groups.getOrElse(Combinations.of(keys, input))
+        val combinations =
+          groups.getOrElse(Combinations.of(notComputed(keys, aggregate.child), input))
         val grouped = projected(
           groupRows(input, keys, inEachTask(aggregate, input, combinations)),
           aggregate.aggregateExpressions
@@ -185,6 +186,28 @@ final class CardinalityEstimator(
           extremes = grouped.extremes ++ extremes
         )
       }
+
+  /** Keys without those that are computed from others, or are others, which make no more groups. */
+  private def notComputed(keys: Seq[Expression], input: LogicalPlan): Seq[Expression] = {
+    val definitions = input match {
+      case Project(list, _) => list.collect { case alias: Alias =>
+          alias.exprId -> alias.child
+        }.toMap
+      case _ => Map.empty[ExprId, Expression]
+    }
+    def definition(key: Expression) = key match {
+      case column: Attribute => definitions.getOrElse(column.exprId, column)
+      case computed => computed
+    }
+    val columns = AttributeSet(keys.map(definition).collect { case column: Attribute => column })
+    keys.distinctBy(definition(_).canonicalized).filterNot { key =>
+      definition(key) match {
+        case _: Attribute => false
+        case made =>
+          made.deterministic && made.references.nonEmpty && made.references.subsetOf(columns)
+      }
+    }
+  }
 
   /**
    * An aggregate with a hint leaves the groups of each task, not of all tasks together. How many tasks

@@ -497,7 +497,7 @@ object SelingerConf {
     ConfEntry.count(
       key("aggregate.maxHashedLists"),
       1048576L,
-      "Groups (estimated) up to which lists (collect_list) by one key of a fixed width are made in a hash " +
+      "Groups (estimated) up to which lists (collect_list, listagg) by one key of a fixed width are made in a hash " +
         "table, where Spark sorts. Making more of them by sorting is faster. Other keys, such as " +
         "texts or several columns, are hashed however many groups there are."
     ),
@@ -509,8 +509,9 @@ object SelingerConf {
     ConfEntry.count(
       key("aggregate.maxHashedObjects"),
       4096L,
-      "The same for sets, percentiles, sketches and functions of your own, which need more memory " +
-        "for each group."
+      "Groups (estimated) up to which sets, percentiles, sketches and results of your own functions, by " +
+        "one key of a fixed width, are made in a hash table, where Spark sorts. They need more memory " +
+        "for each group than lists do (aggregate.maxHashedLists)."
     ),
     "aggregates",
     "count"
@@ -545,9 +546,10 @@ object SelingerConf {
     ConfEntry.number(
       key("aggregate.partialStopRatio"),
       0.8,
-      "Groups for each row, as measured on 100,000 rows, above which a task skips partial aggregation " +
-        "for a million rows and then measures again. Only where the plan has HeapHashAggregate, an " +
-        "operator of Selinger. 1: never skip."
+      "Groups for each row above which a task skips partial aggregation. It is measured on 100,000 rows, " +
+        "or more where many groups are expected (at most a million); then ten times as many rows, at " +
+        "least a million, are passed on, and it is measured again. Only where the plan has " +
+        "HeapHashAggregate, an operator of Selinger. 1: never skip."
     )(
       value => value > 0.0 && value <= 1.0,
       "must be greater than 0 and at most 1"

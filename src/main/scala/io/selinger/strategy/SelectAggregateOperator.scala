@@ -158,7 +158,7 @@ object SelectAggregateOperator
     case Seq(key) =>
       SQLConf.get.enableRadixSort &&
       SortPrefixUtils.canSortFullyWithPrefix(StructField("key", key.dataType)) &&
-      mostHashed(aggregate).exists(most => groupsOf(aggregate).exists(_.value > most.value))
+      mostHashed(aggregate).exists(most => knownGroups(aggregate).exists(_.value > most.value))
     case _ => false
   }
 
@@ -176,6 +176,10 @@ object SelectAggregateOperator
     case _: CollectList | _: ListAgg => true
     case _ => false
   }
+
+  /** Groups by statistics, not only by an assumption. */
+  private def knownGroups(aggregate: Aggregate): Option[Quantity] =
+    groupsOf(aggregate).filter(_.origin != Origin.Default)
 
   private def groupsOf(aggregate: Aggregate): Option[Quantity] =
     LeafStatistics.estimator.estimate(aggregate).map(_.rows)
@@ -229,9 +233,10 @@ object SelectAggregateOperator
             )
           )
           Decision.record(aggregate, made)
-          val groups = groupsOf(aggregate)
           planned.map { plan =>
-            val hashed = plan.transformUp { case Sorting(operator) => hash(operator, groups) }
+            val hashed = plan.transformUp { case Sorting(operator) =>
+              hash(operator, testedRows(aggregate, operator))
+            }
             Decision.record(hashed, made)
             hashed
           }
@@ -249,8 +254,7 @@ object SelectAggregateOperator
       operator.groupingExpressions.nonEmpty && !operator.isStreaming
   }
 
-  /** @param groups that are expected; none if unknown */
-  private def hash(operator: BaseAggregateExec, groups: Option[Quantity]): SparkPlan =
+  private def hash(operator: BaseAggregateExec, testedRows: Long): SparkPlan =
     HeapHashAggregateExec(
       operator.requiredChildDistributionExpressions,
       operator.numShufflePartitions,
@@ -260,9 +264,19 @@ object SelectAggregateOperator
       operator.initialInputBufferOffset,
       operator.resultExpressions,
       SelingerConf.PARTIAL_STOP_RATIO.value,
-      HeapHashAggregateExec.testedRows(groups.filter(_.origin != Origin.Default).map(_.value)),
+      testedRows,
       operator.child
     )
+
+  private def testedRows(aggregate: Aggregate, operator: BaseAggregateExec): Long = {
+    // With DISTINCT, the first phases group by more columns.
+    val isOfItsKeys = operator.groupingExpressions.size == aggregate.groupingExpressions.size
+    HeapHashAggregateExec.testedRows(
+      knownGroups(aggregate).filter(_ => isOfItsKeys).map(_.value),
+      LeafStatistics.estimator.estimate(aggregate.child).map(_.rows.value),
+      SelingerConf.PARTIAL_STOP_RATIO.value
+    )
+  }
 
   private def decision(aggregate: Aggregate, outcome: Outcome, reason: Reason): Decision = Decision(
     rule = id,

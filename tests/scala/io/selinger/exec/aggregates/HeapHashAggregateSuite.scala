@@ -114,11 +114,38 @@ class HeapHashAggregateSuite extends AnyFunSuite with SharedSession {
 
   test("looks after twice as many rows as there should be groups, within limits") {
     import HeapHashAggregateExec.testedRows
-    assert(testedRows(Some(10.0)) == 100000L)
-    assert(testedRows(Some(140000.0)) == 280000L)
-    // Too many to be looked at.
-    assert(testedRows(Some(1e7)) == 100000L)
-    assert(testedRows(None) == 300000L)
+    val rows = Some(1e7)
+    assert(testedRows(Some(10.0), rows, 0.8) == 100000L)
+    assert(testedRows(Some(140000.0), rows, 0.8) == 280000L)
+    assert(testedRows(Some(140000.0), None, 0.8) == 280000L)
+    assert(testedRows(Some(5e6), rows, 0.8) == 1000000L)
+    // Nearly each row should be a group.
+    assert(testedRows(Some(9e6), rows, 0.8) == 100000L)
+    assert(testedRows(None, rows, 0.8) == 300000L)
+  }
+
+  test("equal aggregations are equal whenever they look at their groups") {
+    val one = aggregates(plan(7L)).head
+    val other = one.copy(testedRows = one.testedRows + 1)
+    assert(one.sameResult(other) && !one.sameResult(one.copy(stopRatio = 0.5)))
+  }
+
+  test("keys of one width, more than a cache has, and rows too large to be read ahead") {
+    // Each key five times, and each hundredth text larger than a batch takes.
+    val text =
+      "SELECT k, max(t), min(t), count(*), sum(v) FROM (SELECT id % 12000 AS k, id AS v, " +
+        "IF(id % 100 = 7, repeat(string(id), 3000), string(id)) AS t FROM range(0, 60000, 1, 1)) " +
+        "GROUP BY k"
+    def rows(settings: (String, String)*) =
+      withConf(("spark.sql.shuffle.partitions" -> "2") +: settings: _*) {
+        val df = spark.sql(text)
+        val answer = df.collect().map(_.toString).sorted.toSeq
+        (answer, Plans.physical(df).collect { case one: HeapHashAggregateExec => one }.size)
+      }
+    val (expected, none) = rows(SelingerConf.MODE.key -> "off")
+    val (found, hashed) = rows()
+    assert(none == 0 && hashed == 2)
+    assert(found == expected)
   }
 
   test("rows are not passed on as sketches, which are larger than rows") {

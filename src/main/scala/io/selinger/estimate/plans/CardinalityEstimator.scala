@@ -200,13 +200,14 @@ final class CardinalityEstimator(
       case computed => computed
     }
     val columns = AttributeSet(keys.map(definition).collect { case column: Attribute => column })
-    keys.distinctBy(definition(_).canonicalized).filterNot { key =>
+    val (fixed, random) = keys.partition(definition(_).deterministic)
+    val independent = fixed.distinctBy(definition(_).canonicalized).filterNot { key =>
       definition(key) match {
         case _: Attribute => false
-        case made =>
-          made.deterministic && made.references.nonEmpty && made.references.subsetOf(columns)
+        case made => made.references.nonEmpty && made.references.subsetOf(columns)
       }
     }
+    independent ++ random
   }
 
   /**

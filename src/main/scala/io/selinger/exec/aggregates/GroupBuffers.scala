@@ -55,8 +55,11 @@ private[aggregates] final class GroupBuffers(types: Array[DataType])
     java.util.Arrays.fill(objects, firstObject, firstObject + objectsOfGroup, null)
   }
 
-  /** Reads what buffers of groups hold (GroupTable.readAhead); what it gives means nothing. */
-  def readAhead(groups: Array[Int], number: Int): Long = {
+  /**
+   * Reads what buffers of groups hold (GroupTable.readAhead): words, and the first `most` of the objects.
+   * What it gives means nothing.
+   */
+  def readAhead(groups: Array[Int], number: Int, most: Int): Long = {
     var (i, read) = (0, 0L)
     if (wordsOfGroup > 0)
       while (i < number) {
@@ -64,7 +67,7 @@ private[aggregates] final class GroupBuffers(types: Array[DataType])
         i += 1
       }
     var field = 0
-    while (field < objectsOfGroup) {
+    while (field < math.min(most, objectsOfGroup)) {
       i = 0
       while (i < number) {
         if (objects(groups(i) * objectsOfGroup + field) == null) read += 1

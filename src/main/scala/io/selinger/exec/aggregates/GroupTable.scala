@@ -90,6 +90,9 @@ private[aggregates] final class GroupTable(
   /** Whether it is so large that reading it may have to wait for memory. */
   def isLarge: Boolean = groups >= leastToReadAhead
 
+  /** Whether there is no memory for another row: the next one ends it. */
+  def isFull: Boolean = full
+
   /**
    * Reads what rows with these keys are going to read. Reading one place after the other, without doing
    * anything with it, lets the processor wait for many at once; when each row is looked up by itself,
@@ -97,8 +100,9 @@ private[aggregates] final class GroupTable(
    *
    * @param hashes of the keys of rows
    * @param rows so many of them
+   * @param objects of how many fields that are no numbers
    */
-  def readAhead(hashes: Array[Int], rows: Int): Unit = {
+  def readAhead(hashes: Array[Int], rows: Int, objects: Int): Unit = {
     if (ahead.length < rows) ahead = new Array[Int](rows)
     var (row, read) = (0, 0L)
     while (row < rows) {
@@ -115,7 +119,7 @@ private[aggregates] final class GroupTable(
       }
       row += 1
     }
-    lastRead = read ^ keys.readAhead(ahead, found) ^ buffers.readAhead(ahead, found)
+    lastRead = read ^ keys.readAhead(ahead, found) ^ buffers.readAhead(ahead, found, objects)
   }
 
   /** The first group with a hash; -1 if there is none. */

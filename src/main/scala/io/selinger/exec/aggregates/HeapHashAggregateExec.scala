@@ -24,8 +24,8 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
  * begins again, and at the end merges the groups of equal keys; where not even a thousand groups fit
  * in memory, all further rows are sorted. While groups are collected a page of memory is kept
  * back, for what reads them.
- * A partial aggregation that finds more than `stopRatio` groups for each row stops grouping, passes the
- * next million rows on as groups of one row, and looks again. It does not where a function keeps a
+ * A partial aggregation that finds more than `stopRatio` groups for each of `testedRows` rows stops
+ * grouping, passes ten times as many rows on as groups of one row (at least a million), and looks again. It does not where a function keeps a
  * sketch, which is as large for one row as for a million.
  * When another operator of the task needs memory, groups that are being returned are written to a file.
  *
@@ -37,7 +37,7 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
  *
  * Parameters are those of Spark's aggregates.
  * @param stopRatio 1 or more: never stops
- * @param testedRows after how many rows a partial aggregation looks at that ratio for the first time
+ * @param testedRows after how many rows of a table a partial aggregation looks at that ratio
  */
 final case class HeapHashAggregateExec(
     requiredChildDistributionExpressions: Option[Seq[Expression]],
@@ -117,6 +117,13 @@ final case class HeapHashAggregateExec(
     s"HeapHashAggregate(keys=$keys, functions=$functions)"
   }
 
+  // Equal aggregations are equal whatever was expected of them when they were planned.
+  override protected def doCanonicalize(): SparkPlan = super.doCanonicalize() match {
+    case same: HeapHashAggregateExec =>
+      same.copy(testedRows = HeapHashAggregateExec.leastTestedRows)
+    case other => other
+  }
+
   override protected def withNewChildInternal(newChild: SparkPlan): HeapHashAggregateExec =
     copy(child = newChild)
 }
@@ -132,14 +139,18 @@ object HeapHashAggregateExec {
   private val mostTestedRows = 1000000L
 
   /**
-   * Rows that show whether groups are far fewer: where keys come in turn, the first rows of all groups
-   * are all different.
+   * Rows that show whether groups are far fewer: twice as many as there are groups, since where keys come
+   * in turn, the first rows of all groups are all different.
    *
    * @param groups that are expected; none if unknown
+   * @param rows of all tasks that are expected; none if unknown
+   * @param stopRatio groups for each row from which on grouping does not help
    */
-  def testedRows(groups: Option[Double]): Long = groups.map(_ * 2) match {
-    case None => unknownTestedRows
-    case Some(enough) if enough > mostTestedRows => leastTestedRows
-    case Some(enough) => math.max(leastTestedRows, enough.toLong)
-  }
+  def testedRows(groups: Option[Double], rows: Option[Double], stopRatio: Double): Long =
+    groups match {
+      case None => unknownTestedRows
+      case Some(many) if rows.exists(many > _ * stopRatio) => leastTestedRows
+      case Some(many) =>
+        math.max(leastTestedRows, math.min(mostTestedRows.toDouble, many * 2).toLong)
+    }
 }

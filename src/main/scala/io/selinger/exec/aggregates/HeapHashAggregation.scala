@@ -72,11 +72,16 @@ private[aggregates] final class HeapHashAggregation(
   private var current: InternalRow = _
   private var isWaiting = false
 
-  // Rows that have been read and not yet been grouped.
-  private val batch = new RowBatch(groupingExpressions.size)
+  // Rows that have been read and not yet been grouped: those of a batch, and one too large for it.
+  private val batch = new RowBatch(inputAttributes.size, groupingExpressions.size)
+  private var tooLarge: InternalRow = _
+  private var isOfBatch = false
 
   private var state: State = if (isSorted) Finished else Collecting
   private var output: Iterator[UnsafeRow] = if (isSorted) inOrder() else Iterator.empty
+
+  // Rows of the table that was filled last.
+  private var rowsGrouped = 0L
 
   // Held while it is filled or drained.
   private var table: Option[GroupTable] = None
@@ -114,6 +119,7 @@ private[aggregates] final class HeapHashAggregation(
     table = Some(groups)
     val started = System.nanoTime()
     val ended = !fill(groups)
+    rowsGrouped = groups.rowsSeen
     metrics.buildTime += (System.nanoTime() - started) / 1000000
     metrics.peakMemory.set(math.max(metrics.peakMemory.value, groups.usedBytes))
     // Tables of a few groups cost more than they save, where rows can be passed on instead.
@@ -144,26 +150,35 @@ private[aggregates] final class HeapHashAggregation(
       true
     } else if (batch.next()) {
       current = batch.row
+      isOfBatch = true
       true
-    } else if (input.hasNext) {
-      current = input.next()
-      true
-    } else false
+    } else {
+      isOfBatch = false
+      if (tooLarge != null) {
+        current = tooLarge
+        tooLarge = null
+        true
+      } else if (input.hasNext) {
+        current = input.next()
+        true
+      } else false
+    }
 
-  private def hasMoreRows: Boolean = isWaiting || batch.hasNext || input.hasNext
+  private def hasMoreRows: Boolean =
+    isWaiting || batch.hasNext || tooLarge != null || input.hasNext
 
   /** As `nextRow`, for a table that may gain if it knows some rows before they are grouped. */
   private def nextRowOf(groups: GroupTable): Boolean = {
-    if (groups.isLarge && !isWaiting && !batch.hasNext) {
+    if (groups.isLarge && !isWaiting && !batch.hasNext && tooLarge == null) {
       batch.clear()
-      while (!batch.isFull && input.hasNext) {
+      while (tooLarge == null && !batch.isFull && !groups.isFull && input.hasNext) {
         val row = input.next() match {
           case bytes: UnsafeRow => bytes
           case other => asBytes(other)
         }
-        batch.add(row, groupingProjection(row))
+        if (!batch.add(row, groupingProjection(row))) tooLarge = row
       }
-      groups.readAhead(batch.hashes, batch.size)
+      groups.readAhead(batch.hashes, batch.size, if (canSettle) 0 else mostObjectsRead)
     }
     nextRow()
   }
@@ -172,7 +187,7 @@ private[aggregates] final class HeapHashAggregation(
 
   /** The buffer of the group of the row at hand. Null if there is no memory for it. */
   private def bufferIn(groups: GroupTable): InternalRow =
-    if (current eq batch.row) groups.bufferOf(batch.key, batch.hash)
+    if (isOfBatch) groups.bufferOf(batch.key, batch.hash)
     else {
       val key = groupingProjection(current)
       groups.bufferOf(key, key.hashCode())
@@ -282,7 +297,9 @@ private[aggregates] final class HeapHashAggregation(
   /** Returns the next rows of the input as groups of one row each; then grouping begins again. */
   private def pass(): Unit =
     output = new Iterator[UnsafeRow] {
-      private var left = if (canPass) testedRows * passedForTested else leastGroups.toLong
+      private var left =
+        if (canPass) math.max(HeapHashAggregateExec.leastTestedRows, rowsGrouped) * passedForGrouped
+        else leastGroups.toLong
       override def hasNext: Boolean =
         if (!hasMoreRows) {
           state = Finished
@@ -457,8 +474,11 @@ private[aggregates] object HeapHashAggregation {
       sortingTasks: SQLMetric
   )
 
-  /** Rows that are passed on for each that is grouped to see whether it helps again. */
-  private val passedForTested = 10L
+  /** Rows that are passed on for each that was grouped to see whether it helps. */
+  private val passedForGrouped = 10L
+
+  // Of wide groups, reading all objects ahead would take more room than the cache has.
+  private val mostObjectsRead = 4
 
   // Bounds how often tables are made when there is no memory.
   private val leastGroups = 1000

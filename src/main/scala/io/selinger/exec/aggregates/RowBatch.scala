@@ -8,37 +8,31 @@ import org.apache.spark.unsafe.Platform
  * are known before they are grouped let a table read the places of all of them at once
  * (GroupTable.readAhead).
  *
- * Memory: about 64 KiB, and what the largest row takes.
+ * Memory: less than 100 KiB, from the first row on.
  *
- * @param keyFields of a key
+ * @param rowFields columns of a row
+ * @param keyFields columns of a key
  */
-private[aggregates] final class RowBatch(keyFields: Int) {
+private[aggregates] final class RowBatch(rowFields: Int, keyFields: Int) {
   import RowBatch._
 
-  private var bytes = new Array[Long](mostWords)
+  private var bytes = Array.empty[Long]
   private var used = 0
+
+  // Of each row where it begins, in words, its bytes, and the same of its key.
+  private var places = Array.empty[Int]
+  private var hashed = Array.empty[Int]
+  private var rows = 0
   private var at = 0
 
-  // Where rows and keys begin, in words, and how many bytes they have.
-  private val rowStarts = new Array[Int](mostRows)
-  private val rowBytes = new Array[Int](mostRows)
-  private val keyStarts = new Array[Int](mostRows)
-  private val keyBytes = new Array[Int](mostRows)
-
-  /** Of the keys, in the order of the rows. */
-  val hashes: Array[Int] = new Array[Int](mostRows)
-
-  private var rows = 0
-  private var fields = -1
-  private var shownRow: UnsafeRow = _
-
-  /** The key of the row that `next` has moved to. */
+  /** The row that `next` has moved to, and its key. Valid until `clear`. */
+  val row: UnsafeRow = new UnsafeRow(rowFields)
   val key: UnsafeRow = new UnsafeRow(keyFields)
 
-  /** The row that `next` has moved to. Valid, as its key is, until `clear`. */
-  def row: UnsafeRow = shownRow
-
   def size: Int = rows
+
+  /** Hashes of the keys, in the order of the rows. */
+  def hashes: Array[Int] = hashed
 
   def isFull: Boolean = rows == mostRows || used >= mostWords
 
@@ -48,47 +42,47 @@ private[aggregates] final class RowBatch(keyFields: Int) {
     at = 0
   }
 
-  /** Copies a row and its key; not if the batch is full. */
-  def add(row: UnsafeRow, key: UnsafeRow): Unit = {
-    if (row.numFields != fields) {
-      fields = row.numFields
-      shownRow = new UnsafeRow(fields)
+  /** Copies a row and its key, if the batch is not full; false if they are too large to be copied. */
+  def add(from: UnsafeRow, itsKey: UnsafeRow): Boolean = {
+    val isSmall = from.numFields == rowFields &&
+      from.getSizeInBytes + itsKey.getSizeInBytes <= mostRowBytes
+    if (isSmall) {
+      if (bytes.isEmpty) {
+        bytes = new Array[Long](mostWords + mostRowBytes / 8)
+        places = new Array[Int](4 * mostRows)
+        hashed = new Array[Int](mostRows)
+      }
+      copy(from, 4 * rows)
+      copy(itsKey, 4 * rows + 2)
+      hashed(rows) = itsKey.hashCode()
+      rows += 1
     }
-    rowStarts(rows) = copied(row)
-    rowBytes(rows) = row.getSizeInBytes
-    keyStarts(rows) = copied(key)
-    keyBytes(rows) = key.getSizeInBytes
-    hashes(rows) = key.hashCode()
-    rows += 1
+    isSmall
+  }
+
+  private def copy(from: UnsafeRow, place: Int): Unit = {
+    val size = from.getSizeInBytes
+    Platform.copyMemory(from.getBaseObject, from.getBaseOffset, bytes, offset(used), size.toLong)
+    places(place) = used
+    places(place + 1) = size
+    used += size / 8
   }
 
   def hasNext: Boolean = at < rows
 
   /** Moves to the next row; false if there is none. */
   def next(): Boolean = hasNext && {
-    shownRow.pointTo(bytes, offset(rowStarts(at)), rowBytes(at))
-    key.pointTo(bytes, offset(keyStarts(at)), keyBytes(at))
+    show(row, 4 * at)
+    show(key, 4 * at + 2)
     at += 1
     true
   }
 
-  /** The hash of the key of the row that `next` has moved to. */
-  def hash: Int = hashes(at - 1)
+  private def show(in: UnsafeRow, place: Int): Unit =
+    in.pointTo(bytes, offset(places(place)), places(place + 1))
 
-  private def copied(from: UnsafeRow): Int = {
-    val (start, words) = (used, from.getSizeInBytes / 8)
-    if (start + words > bytes.length)
-      bytes = java.util.Arrays.copyOf(bytes, math.max(start + words, bytes.length * 2))
-    Platform.copyMemory(
-      from.getBaseObject,
-      from.getBaseOffset,
-      bytes,
-      offset(start),
-      from.getSizeInBytes.toLong
-    )
-    used += words
-    start
-  }
+  /** The hash of the key of the row that `next` has moved to. */
+  def hash: Int = hashed(at - 1)
 }
 
 private[aggregates] object RowBatch {
@@ -96,6 +90,9 @@ private[aggregates] object RowBatch {
   // So many that reads of memory overlap, and so few that what was read is still in the cache.
   private val mostRows = 256
   private val mostWords = 8 << 10
+
+  /** Copying a larger row, with its key, costs more than it saves. */
+  val mostRowBytes: Int = 8 << 10
 
   private def offset(word: Int): Long = Platform.LONG_ARRAY_OFFSET + 8L * word
 }

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.skipif(
 
 GROUPS = 100_000_000
 
-# Each key twice, in different tasks and far from its neighbours: 7,919 has no divisor in common with
-# a power of ten.
+# Each key twice, in different tasks and far from its neighbours: 7,919 and a power of ten have no
+# divisor in common.
 SCRIPT = """
 import json, os, signal, subprocess, sys, threading, time
 import selinger

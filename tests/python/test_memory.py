@@ -77,6 +77,8 @@ explanation = selinger.explain(df, all=True)
 
 def spilled():
     # What each aggregation has spilled, as Spark's UI shows it.
+    # What tasks report at their end arrives later than the result.
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     store = spark._jsparkSession.sharedState().statusStore()
     found = []
     for place in range(store.executionsList().size()):
@@ -130,4 +132,6 @@ def test_each_group_is_returned_once(
     assert ["selectAggregateOperator", "changed"] in result["decisions"]
     assert "HeapHashAggregate" in result["plan"]
     assert result["killed"] == int(kill)
-    assert any(not size.startswith("0.0 B") for size in result["spilled"]), result["spilled"]
+    if groups == GROUPS:
+        # The groups of a task on the cluster may fit into its memory.
+        assert any(not size.startswith("0.0 B") for size in result["spilled"]), result["spilled"]

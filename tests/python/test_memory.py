@@ -31,7 +31,7 @@ spark = selinger.configure(
     SparkSession.builder.master(master)
     .config("spark.driver.memory", {driver!r})
     .config("spark.executor.memory", "1g")
-    # So few that no task has memory for its groups.
+    # So few that in one process no task has memory for its groups.
     .config("spark.sql.shuffle.partitions", "8")
     .config("spark.selinger.failOnError", "true")
     .config("spark.ui.enabled", "false")
@@ -76,8 +76,7 @@ explanation = selinger.explain(df, all=True)
 
 
 def spilled():
-    # What each aggregation has spilled, as Spark's UI shows it.
-    # What tasks report at their end arrives later than the result.
+    # As Spark's UI shows it. What tasks report at their end arrives after the result.
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     store = spark._jsparkSession.sharedState().statusStore()
     found = []

@@ -497,8 +497,8 @@ object SelingerConf {
     ConfEntry.count(
       key("aggregate.maxHashedLists"),
       1048576L,
-      "Groups (estimated) up to which lists (collect_list, listagg) by one key of a fixed width are made in a hash " +
-        "table, where Spark sorts. Making more of them by sorting is faster. Other keys, such as " +
+      "Groups (estimated) up to which lists (collect_list, listagg) by one key of a fixed width are made in " +
+        "a hash table, where Spark sorts. Making more of them by sorting is faster. Other keys, such as " +
         "texts or several columns, are hashed however many groups there are."
     ),
     "aggregates",

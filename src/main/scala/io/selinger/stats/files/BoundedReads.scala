@@ -22,7 +22,8 @@ import java.util.concurrent.{
  */
 final class BoundedReads[K <: AnyRef, V <: AnyRef](threadName: String) {
 
-  private val inFlight = new ConcurrentHashMap[K, CompletableFuture[Option[V]]]()
+  // Each key with the read that will bring its value, and those of the keys read with it.
+  private val inFlight = new ConcurrentHashMap[K, CompletableFuture[Map[K, V]]]()
 
   // On storage that hangs, reads of many calls must not pile up.
   private val running = new Semaphore(128)
@@ -34,38 +35,50 @@ final class BoundedReads[K <: AnyRef, V <: AnyRef](threadName: String) {
    * @param read must not raise
    */
   def all(keys: Seq[K], threads: Int, deadline: Long)(read: K => Option[V]): Map[K, V] =
-    if (keys.isEmpty) Map.empty
-    else {
-      val answers = attempt(keys, threads, deadline)(read)
-      val found = answers.collect { case (key, Right(Some(value))) => key -> value }.toMap
-      // What another query has begun and given up, this one reads itself.
-      val left = answers.collect { case (key, Left(())) => key }
-      if (left.isEmpty || System.nanoTime() >= deadline) found
-      else found ++ all(left, threads, deadline)(read)
+    inGroups(keys.map(Seq(_)), threads, deadline) { one =>
+      one.flatMap(key => read(key).map(key -> _)).toMap
     }
 
-  /** What arrived, and on the left what others have given up. */
-  private def attempt(keys: Seq[K], threads: Int, deadline: Long)(
-      read: K => Option[V]
-  ): Seq[(K, Either[Unit, Option[V]])] = {
+  /**
+   * The same, where one call of `read` brings the values of several keys: of a group, less those that
+   * others read at the moment.
+   */
+  def inGroups(groups: Seq[Seq[K]], threads: Int, deadline: Long)(
+      read: Seq[K] => Map[K, V]
+  ): Map[K, V] =
+    if (groups.isEmpty) Map.empty
+    else {
+      val answers = attempt(groups, threads, deadline)(read)
+      val found = answers.flatten.collect { case (key, Right(Some(value))) => key -> value }.toMap
+      // What another query has begun and given up, this one reads itself.
+      val left = answers.map(_.collect { case (key, Left(())) => key }).filter(_.nonEmpty)
+      if (left.isEmpty || System.nanoTime() >= deadline) found
+      else found ++ inGroups(left, threads, deadline)(read)
+    }
+
+  /** What arrived of each group, and on the left what others have given up. */
+  private def attempt(groups: Seq[Seq[K]], threads: Int, deadline: Long)(
+      read: Seq[K] => Map[K, V]
+  ): Seq[Seq[(K, Either[Unit, Option[V]])]] = {
     val pool = newPool(threads)
     try {
-      val awaited = keys.map { key =>
-        val task = new Read(key, read)
+      val awaited = groups.map { keys =>
+        val result = new CompletableFuture[Map[K, V]]()
         // What another query reads at the moment is waited for, not read twice.
-        Option(inFlight.putIfAbsent(key, task.result)) match {
-          case Some(other) => (key, other, false)
-          case None =>
-            try pool.execute(task)
-            // No thread to be had: others that wait for this key go on without it.
-            catch { case error: Throwable => task.abandon(); throw error }
-            (key, task.result, true)
+        val readers = keys.map(key => (key, Option(inFlight.putIfAbsent(key, result))))
+        val ours = readers.collect { case (key, None) => key }
+        if (ours.nonEmpty) {
+          val task = new Read(ours, result, read)
+          try pool.execute(task)
+          // No thread to be had: others that wait for these keys go on without it.
+          catch { case error: Throwable => task.abandon(); throw error }
         }
+        readers.map { case (key, other) => (key, other.getOrElse(result), other.isEmpty) }
       }
-      awaited.map { case (key, result, ours) =>
-        val answer = within(deadline, result)
+      awaited.map(_.map { case (key, result, ours) =>
+        val answer = within(deadline, result).map(_.flatMap(_.get(key)))
         key -> (if (ours) Right(answer.getOrElse(None)) else answer)
-      }
+      })
     } finally {
       val unstarted = new java.util.ArrayList[Runnable]()
       pool.getQueue.drainTo(unstarted)
@@ -79,9 +92,9 @@ final class BoundedReads[K <: AnyRef, V <: AnyRef](threadName: String) {
 
   private def within(
       deadline: Long,
-      result: CompletableFuture[Option[V]]
-  ): Either[Unit, Option[V]] =
-    try Right(result.get(math.max(0L, deadline - System.nanoTime()), TimeUnit.NANOSECONDS))
+      result: CompletableFuture[Map[K, V]]
+  ): Either[Unit, Option[Map[K, V]]] =
+    try Right(Some(result.get(math.max(0L, deadline - System.nanoTime()), TimeUnit.NANOSECONDS)))
     catch {
       case _: TimeoutException => Right(None)
       case _: CancellationException => Left(())
@@ -103,17 +116,19 @@ final class BoundedReads[K <: AnyRef, V <: AnyRef](threadName: String) {
     )
 
   /** One read, unless too many hang already. */
-  private final class Read(key: K, read: K => Option[V]) extends BoundedReads.Task {
-
-    val result = new CompletableFuture[Option[V]]()
+  private final class Read(
+      keys: Seq[K],
+      result: CompletableFuture[Map[K, V]],
+      read: Seq[K] => Map[K, V]
+  ) extends BoundedReads.Task {
 
     override def run(): Unit =
       try
         if (running.tryAcquire()) {
           try {
-            val answer = read(key)
+            val answer = read(keys)
             // Before it is complete: whoever asks from now on finds the cache, or reads anew.
-            inFlight.remove(key, result)
+            forget()
             val _ = result.complete(answer)
           } finally running.release()
         }
@@ -121,9 +136,11 @@ final class BoundedReads[K <: AnyRef, V <: AnyRef](threadName: String) {
 
     /** Whether the read was done or not, nobody is to wait for it any longer. */
     override def abandon(): Unit = {
-      inFlight.remove(key, result)
+      forget()
       val _ = result.cancel(false)
     }
+
+    private def forget(): Unit = keys.foreach(inFlight.remove(_, result))
   }
 }
 

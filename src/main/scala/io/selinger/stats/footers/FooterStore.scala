@@ -65,9 +65,6 @@ object FooterStore {
   /** One row group of a file, and one of its columns. */
   private final case class ChunkKey(file: FileVersion, index: Int, column: String)
 
-  /** Some columns of some row groups of a file. */
-  private final case class CountTask(file: FileVersion, requests: Seq[DistinctRequest])
-
   /**
    * What is kept of a relation.
    *
@@ -107,8 +104,7 @@ object FooterStore {
   }
 
   private val footerReads = new BoundedReads[FileVersion, FileFooter]("selinger-footers")
-  private val distinctReads =
-    new BoundedReads[CountTask, Map[ChunkKey, ChunkCount]]("selinger-footers")
+  private val distinctReads = new BoundedReads[ChunkKey, ChunkCount]("selinger-footers")
 
   private val current = new AtomicReference[Caches]()
 
@@ -343,46 +339,45 @@ object FooterStore {
         else {
           val configuration = hadoop
           val deadline = start + (budget * shareOfReaders).toLong
-          val fresh = distinctReads.all(tasks(missing), limits.threads, start + budget) { task =>
-            countOne(task, files(task.file), dictionaries, configuration, caches)(deadline)
+          val perFile = missing.groupBy(_.file).valuesIterator.toSeq
+          val fresh = distinctReads.inGroups(perFile, limits.threads, start + budget) { chunks =>
+            val file = files(chunks.head.file)
+            countOne(chunks, file, dictionaries, configuration, caches)(deadline)
           }
-          // What others have put there meanwhile, and readers that are late, is there as well.
-          known ++ kept(missing) ++ fresh.valuesIterator.flatten
+          // What readers that are late have put there is there as well.
+          known ++ kept(missing) ++ fresh
         }
       keys.groupBy(_.column).map { case (name, chunks) => name -> chunks.flatMap(found.get) }
     }
 
-  private def tasks(missing: Seq[ChunkKey]): Seq[CountTask] =
-    missing.groupBy(_.file).map { case (file, keys) =>
-      val requests = keys.groupBy(_.index).map { case (index, chunks) =>
-        DistinctRequest(index, chunks.map(_.column))
-      }
-      CountTask(file, requests.toSeq.sortBy(_.index))
-    }.toSeq
-
   // These counts are an extra: without them values are estimated, so nothing is worth a warning.
   private def countOne(
-      task: CountTask,
+      chunks: Seq[ChunkKey],
       file: FileStatus,
       reader: DistinctReader,
       hadoop: Configuration,
       caches: Caches
-  )(deadline: Long): Option[Map[ChunkKey, ChunkCount]] = {
+  )(deadline: Long): Map[ChunkKey, ChunkCount] = {
+    val version = chunks.head.file
+    val requests = chunks.groupBy(_.index).map { case (index, ofGroup) =>
+      DistinctRequest(index, ofGroup.map(_.column))
+    }
     val found = Map.newBuilder[ChunkKey, ChunkCount]
     try
-      reader.read(file, hadoop, task.requests, deadline) { (index, column, count) =>
-        val key = ChunkKey(task.file, index, column)
-        caches.counts.put(key, count)
-        val _ = found += key -> count
+      reader.read(file, hadoop, requests.toSeq.sortBy(_.index), deadline) {
+        (index, column, count) =>
+          val key = ChunkKey(version, index, column)
+          caches.counts.put(key, count)
+          val _ = found += key -> count
       }
     catch {
       // A store that is slow today is asked again.
       case _: TimeoutException => ()
       case error @ (NonFatal(_) | _: LinkageError) =>
-        caches.uncounted.put(task.file, java.lang.Boolean.TRUE)
+        caches.uncounted.put(version, java.lang.Boolean.TRUE)
         log.debug(s"Distinct values of ${file.getPath} are not known: $error")
     }
-    Some(found.result())
+    found.result()
   }
 
   private def readOne(

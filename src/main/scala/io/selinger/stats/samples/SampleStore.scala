@@ -97,8 +97,6 @@ object SampleStore {
 
   private final case class ColumnKey(groups: String, rows: Int, name: String, kind: DataType)
 
-  private final case class Task(file: FileVersion, requests: Seq[ChunkKey])
-
   private final case class Caches(maxBytes: Long) {
     // Each segment has its own part of the weight, and one thread plans most queries.
     private def most(share: Double) =
@@ -130,8 +128,7 @@ object SampleStore {
       CacheBuilder.newBuilder().maximumSize(10000).expireAfterWrite(Duration.ofMinutes(1)).build()
   }
 
-  private val sampleReads =
-    new BoundedReads[Task, Map[ChunkKey, Option[SampledChunk]]]("selinger-samples")
+  private val sampleReads = new BoundedReads[ChunkKey, Option[SampledChunk]]("selinger-samples")
 
   private val current = new AtomicReference[Caches]()
 
@@ -237,27 +234,23 @@ object SampleStore {
     val windows = groups.chosen
       .map(g => (g.version, g.index) -> g.parts * window)
       .toMap
-    val tasks = missing
+    val perFile = missing
       .filter(key => caches.unreadable.getIfPresent(key.file) == null)
       .groupBy(_.file)
-      .map { case (file, keys) => Task(file, keys) }
+      .valuesIterator
       .toSeq
     val budget = TimeUnit.MILLISECONDS.toNanos(limits.budgetMs)
-    if (tasks.isEmpty || budget <= 0) Map.empty
+    if (perFile.isEmpty || budget <= 0) Map.empty
     else {
       val configuration = hadoop
       // Readers stop a little earlier than we stop waiting, so that what they have arrives.
       val deadline = start + budget - budget / 5
-      sampleReads
-        .all(tasks, limits.threads, start + budget) { task =>
-          val requests = task.requests.map { key =>
-            ChunkRequest(key.index, key.rows, windows((key.file, key.index)), byKey(key.name)) ->
-              key
-          }.toMap
-          readFile(reader, files(task.file), configuration, requests, deadline, caches)
-        }
-        .valuesIterator
-        .foldLeft(Map.empty[ChunkKey, Option[SampledChunk]])(_ ++ _)
+      sampleReads.inGroups(perFile, limits.threads, start + budget) { keys =>
+        val requests = keys.map { key =>
+          ChunkRequest(key.index, key.rows, windows((key.file, key.index)), byKey(key.name)) -> key
+        }.toMap
+        readFile(reader, files(keys.head.file), configuration, requests, deadline, caches)
+      }
     }
   }
 
@@ -268,7 +261,7 @@ object SampleStore {
       requests: Map[ChunkRequest, ChunkKey],
       deadline: Long,
       caches: Caches
-  ): Option[Map[ChunkKey, Option[SampledChunk]]] = {
+  ): Map[ChunkKey, Option[SampledChunk]] = {
     val found = Map.newBuilder[ChunkKey, Option[SampledChunk]]
     try
       reader.read(file, hadoop, requests.keys.toSeq, deadline) { (request, chunk) =>
@@ -280,7 +273,7 @@ object SampleStore {
         caches.unreadable.put(FileVersion.of(file), java.lang.Boolean.TRUE)
         log.warn(s"${file.getPath} could not be sampled, so predicates are estimated: $error")
     }
-    Some(found.result())
+    found.result()
   }
 
   /** The rows of those row groups whose columns have all arrived. */

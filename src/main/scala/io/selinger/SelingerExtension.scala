@@ -2,6 +2,7 @@ package io.selinger
 
 import io.selinger.conf.{SelingerConf, UnknownSettings}
 import io.selinger.core.{BuildInfo, Hook, OpenPlanningPass, TellSmallTables}
+import io.selinger.estimate.plans.Prefetch
 import io.selinger.exec.PlanAggregatePerTask
 import io.selinger.explain.TableFunctions
 import io.selinger.ordering.ablation.Mechanism
@@ -94,6 +95,7 @@ final class SelingerExtension(registry: Registry) extends (SparkSessionExtension
     // The one place where a pass of Spark's planner is opened: before any strategy looks at a plan.
     extensions.injectPlannerStrategy(_ => OpenPlanningPass)
     extensions.injectPlannerStrategy(_ => new TellSmallTables(SelingerConf.switches))
+    extensions.injectOptimizerRule(session => new Prefetch(Hook.classicOf(session)))
     for (rule <- registry.rules; hook <- rule.hooks) hook.inject(extensions)
     // What a rule has put into a plan is planned whatever is switched off by then.
     extensions.injectPlannerStrategy(_ => PlanAggregatePerTask)

@@ -179,6 +179,8 @@ object SharedSession {
       .config("spark.selinger.failOnError", true)
       // Its plans would be made beside those of the first tests.
       .config(SelingerConf.WARM_UP.key, false)
+      // What a test sees must not be read at another time by another thread.
+      .config(SelingerConf.PREFETCH.key, false)
       // Or nothing would be decided on the tables of the tests.
       .config(SelingerConf.SMALL_TABLE_MAX_BYTES.key, 0L)
       // On data as small as that of tests all operators cost about the same.

@@ -86,6 +86,18 @@ object SelingerConf {
     "bytes"
   )
 
+  val PREFETCH: Setting[Boolean] = Setting(
+    ConfEntry.flag(
+      key("planning.prefetch"),
+      true,
+      "While Spark optimizes a query with joins or GROUP BY, threads in the background begin to read " +
+        "the footers and samples of its tables, several tables at a time. Set it to false to have them " +
+        "read one after the other, and only when a decision needs them."
+    ),
+    "general",
+    "flag"
+  )
+
   val WARM_UP: Setting[Boolean] = Setting(
     ConfEntry.flag(
       key("planning.warmUp"),
@@ -637,6 +649,7 @@ object SelingerConf {
     PLANNING_BUDGET_MS,
     SMALL_TABLE_MAX_BYTES,
     WARM_UP,
+    PREFETCH,
     EXPLAIN_FORMAT,
     EXPLAIN_ALL,
     FOOTER_MAX_FILES,

@@ -154,7 +154,7 @@ object PlanningPass {
   }
 
   /** The pass of Spark's optimizer over one query, subqueries included: all its rules share it. */
-  private[core] def optimizing(plan: LogicalPlan): PlanningPass = {
+  private[selinger] def optimizing(plan: LogicalPlan): PlanningPass = {
     val pass = QueryPlanningTracker.get match {
       case Some(tracker) if current.belongsTo(tracker) => current
       case tracker => begin(tracker)

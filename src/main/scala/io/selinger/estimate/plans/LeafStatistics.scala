@@ -4,11 +4,8 @@ import io.selinger.core.{Origin, Quantity}
 import io.selinger.estimate.PlanEstimate
 import io.selinger.stats.{ColumnStatistics, NumericAxis, Quantiles, RelationStatistics}
 import io.selinger.stats.files.FooterReader
-import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.imported.UseImportedStatistics
 import io.selinger.stats.relations.{FileRelation, QueryStages}
-import io.selinger.stats.samples.SamplePredicates
-import io.selinger.stats.sketches.UseCollectedStatistics
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId, Expression}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
@@ -116,12 +113,11 @@ object LeafStatistics {
       relation: FileRelation,
       predicates: Seq[Expression]
   ): Option[(PlanEstimate, Seq[Expression])] =
-    ReadFooterStatistics.read(relation, predicates) match {
-      case Some(footers) =>
-        val statistics = UseCollectedStatistics.refine(relation, footers, predicates)
+    FileFacts.of(relation, predicates, predicates) match {
+      case Some(FileFacts(statistics, sampled)) =>
         val estimate = withKeys(leaf.output, statistics)(relationEstimate(leaf, statistics))
         val partitions = relation.partitionFilters(predicates)
-        SamplePredicates.evaluate(relation, statistics, predicates) match {
+        sampled match {
           case Some(sample) =>
             Some((
               SampledEstimate.refine(estimate, sample, leaf.output),

@@ -1,10 +1,7 @@
 package io.selinger.estimate.plans
 
-import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.imported.UseImportedStatistics
 import io.selinger.stats.relations.FileRelation
-import io.selinger.stats.samples.SamplePredicates
-import io.selinger.stats.sketches.UseCollectedStatistics
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.LeafNode
 
@@ -24,9 +21,8 @@ object RowsRead {
       case FileRelation(relation)
           if pushed.nonEmpty && UseImportedStatistics.forLeaf(leaf).isEmpty =>
         for {
-          footers <- ReadFooterStatistics.read(relation, predicates)
-          statistics = UseCollectedStatistics.refine(relation, footers, predicates)
-          sample <- SamplePredicates.evaluate(relation, statistics, pushed)
+          facts <- FileFacts.of(relation, predicates, pushed)
+          sample <- facts.sample
           if sample.applied.nonEmpty && sample.alike > leastAlike
         } yield math.max(1, sample.groups.count(_.matched > 0)).toDouble / sample.groups.size
       case _ => None

@@ -93,6 +93,9 @@ final case class FileRelation(
     }
   }
 
+  /** Equal for relations over the same listing. */
+  def source: AnyRef = index
+
   /** Of all files, whatever partitions are wanted. */
   def bytes: Double = FileBytes.of(index)
 

@@ -59,8 +59,7 @@ object WholeColumns {
   private final case class Columns(
       reader: SampleReader,
       files: Seq[(FileStatus, Seq[Long])],
-      fields: Seq[StructField],
-      hadoop: Configuration
+      fields: Seq[StructField]
   )
 
   /** A row group of a file. */
@@ -136,11 +135,12 @@ object WholeColumns {
       if most > 0
       files <- ReadFooterStatistics.rowGroups(relation)
       if files.iterator.flatMap(_._2).sum <= most
-      found <- ask(Columns(reader, files, fields, relation.hadoop))
+      found <- ask(Columns(reader, files, fields), relation.hadoop)
     } yield found
   }
 
-  private def ask(columns: Columns): Option[KeyFacts] = {
+  // To make a configuration takes a millisecond, and most answers are known.
+  private def ask(columns: Columns, hadoop: => Configuration): Option[KeyFacts] = {
     val question = Question(
       idOf(columns.files.map(_._1)),
       columns.fields.map(field => FooterReader.columnName(field.name) -> field.dataType)
@@ -154,7 +154,10 @@ object WholeColumns {
       } else {
         val start = System.nanoTime()
         val deadline = start + TimeUnit.MILLISECONDS.toNanos(budgetMs)
-        val found = reads.all(Seq(question), 1, deadline)(read(_, columns, start + longest))
+        val configuration = hadoop
+        val found = reads.all(Seq(question), 1, deadline) {
+          read(_, columns, configuration, start + longest)
+        }
         SamplingTime.add((System.nanoTime() - start) / 1e6)
         if (found.isEmpty && System.nanoTime() >= deadline) PlanningPass.current.cutShort()
         found.get(question)
@@ -170,7 +173,12 @@ object WholeColumns {
     hasher.hash().toString
   }
 
-  private def read(question: Question, columns: Columns, deadline: Long): Option[KeyFacts] = {
+  private def read(
+      question: Question,
+      columns: Columns,
+      hadoop: Configuration,
+      deadline: Long
+  ): Option[KeyFacts] = {
     val groups = for {
       (file, sizes) <- columns.files
       (rows, index) <- sizes.zipWithIndex
@@ -179,7 +187,7 @@ object WholeColumns {
     val sources = groups.toMap
     val found = groupReads.all(groups.map(_._1), threads, deadline) { group =>
       val (file, rows) = sources(group)
-      Some(readGroup(file, group.index, rows, columns, deadline))
+      Some(readGroup(file, group.index, rows, columns, hadoop, deadline))
     }
     val names = question.columns.map(_._1)
     val chunks = groups.map { case (group, (_, rows)) =>
@@ -211,12 +219,13 @@ object WholeColumns {
       index: Int,
       rows: Long,
       columns: Columns,
+      hadoop: Configuration,
       deadline: Long
   ): Chunks = {
     val found = Map.newBuilder[String, SampledChunk]
     val requests = columns.fields.map(ChunkRequest(index, rows.toInt, rows, _, neighbours = false))
     try
-      columns.reader.read(file, columns.hadoop, requests, deadline) { (request, chunk) =>
+      columns.reader.read(file, hadoop, requests, deadline) { (request, chunk) =>
         chunk.foreach(found += FooterReader.columnName(request.column.name) -> _)
       }
     catch {

@@ -11,6 +11,9 @@ from pathlib import Path
 
 _FLAGS = {"--jars": "spark.jars", "--packages": "spark.jars.packages"}
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
+# A quoted part of a command line, or a backslash outside of quotes that escapes nothing there.
+_QUOTED = r"'[^']*'|\"(?:\\.|[^\"\\])*\""
+_WORDS = re.compile(rf"(?P<kept>{_QUOTED}|\\[\\\s'\"])|\\")
 _PROPERTY = re.compile(r"(?P<key>[^\s=:]+)\s*[\s=:]\s*(?P<value>.*)")
 
 
@@ -62,6 +65,34 @@ def parse_properties(text: str) -> dict[str, str]:
     return conf
 
 
+def escaped_property(value: str) -> str:
+    r"""Write a value so that `parse_properties`, and Spark, read it as it is.
+
+    Examples
+    --------
+    >>> print(escaped_property(r"jars\s.jar"))
+    jars\\s.jar
+    """
+    return value.replace("\\", "\\\\")
+
+
+def split_words(text: str) -> list[str]:
+    r"""Cut a command line into words, as a POSIX shell does, but keep the paths of Windows.
+
+    A shell drops a backslash before a letter. PySpark does, too, when it reads
+    ``PYSPARK_SUBMIT_ARGS``: ``C:\jars\a.jar`` would become ``C:jarsa.jar``. Nobody means that.
+
+    Examples
+    --------
+    >>> print(*split_words(r"--jars C:\jars\a.jar,D:\\b.jar 'my file' two\ words"), sep="\n")
+    --jars
+    C:\jars\a.jar,D:\b.jar
+    my file
+    two words
+    """
+    return shlex.split(_WORDS.sub(lambda match: match["kept"] or "\\\\", text))
+
+
 def _unescaped(match: re.Match[str]) -> str:
     what = match[1]
     if len(what) > 1:
@@ -83,7 +114,7 @@ def _conf_folders(env: Mapping[str, str]) -> Iterator[Path]:
 
 def _submit_args(text: str) -> dict[str, str]:
     conf: dict[str, str] = {}
-    words = iter(shlex.split(text))
+    words = iter(split_words(text))
     for word in words:
         flag, equals, inline = word.partition("=")
         if flag not in ("--conf", "-c", *_FLAGS):

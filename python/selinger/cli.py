@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
+from selinger._launch import escaped_property
 from selinger._query import checked_query
 from selinger._spark import raising
 from selinger.collect import analyze, forget, stats
@@ -405,7 +407,7 @@ def _written(conf: Mapping[str, str], form: str) -> str:
         return json.dumps(dict(conf), indent=2)
     conf = {**conf, "spark.jars": ",".join(map(_plain, conf["spark.jars"].split(",")))}
     if form == "properties":
-        return "\n".join(f"{key} {value}" for key, value in conf.items())
+        return "\n".join(f"{key} {escaped_property(value)}" for key, value in conf.items())
     flags = [f"--jars {shlex.quote(conf['spark.jars'])}"]
     flags += [
         f"--conf {shlex.quote(f'{key}={value}')}"
@@ -418,14 +420,18 @@ def _written(conf: Mapping[str, str], form: str) -> str:
 def _plain(jar: str) -> str:
     r"""Write a path without spaces, quotes and backslashes: as a URL, where it has such.
 
-    A shell does not look for quotes in what ``$(selinger conf)`` gives it, and a backslash escapes
-    in ``spark-defaults.conf``.
+    A shell does not look for quotes in what ``$(selinger conf)`` gives it, and Spark takes the
+    letter of a drive for the scheme of a URL.
 
     Examples
     --------
     >>> _plain("/opt/s.jar"), _plain("/my jars/s.jar"), _plain("s3a://lake/s.jar")
     ('/opt/s.jar', 'file:///my%20jars/s.jar', 's3a://lake/s.jar')
+    >>> _plain(r"C:\my jars\s.jar")
+    'file:///C:/my%20jars/s.jar'
     """
+    if re.match(r"[A-Za-z]:[\\/]", jar):
+        return PureWindowsPath(jar).as_uri()
     path = Path(jar)
     return path.as_uri() if path.is_absolute() and shlex.quote(jar) != jar else jar
 

@@ -69,6 +69,27 @@ def test_conf_properties_are_read_back(jar: str, capsys: pytest.CaptureFixture[s
     assert parse_properties(capsys.readouterr().out) == expected
 
 
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        (r"C:\Users\me\selinger-spark-4.3.jar", "file:///C:/Users/me/selinger-spark-4.3.jar"),
+        (r"C:\my jars\s.jar", "file:///C:/my%20jars/s.jar"),
+        ("C:/jars/s.jar", "file:///C:/jars/s.jar"),
+        # A relative one stays relative; in a properties file a backslash must be written twice.
+        (r"jars\new\s.jar", r"jars\new\s.jar"),
+    ],
+)
+def test_conf_with_a_path_of_windows(
+    path: str, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from selinger._launch import parse_properties
+
+    assert cli.main(["conf", "--format", "properties", "--jar", path]) == 0
+    assert parse_properties(capsys.readouterr().out)["spark.jars"] == named
+    assert cli.main(["conf", "--jar", path]) == 0
+    assert shlex.split(capsys.readouterr().out)[:2] == ["--jars", named]
+
+
 def test_conf_json(jar: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["conf", "--format", "json", "--no-explain"]) == 0
     assert json.loads(capsys.readouterr().out) == selinger.spark_conf(explain=False)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import selinger
 from selinger import install
-from selinger._launch import launch_conf, parse_properties
+from selinger._launch import launch_conf, parse_properties, split_words
 
 ROOT = Path(__file__).resolve().parents[3]
 EXTENSIONS = "spark.sql.extensions"
@@ -231,6 +231,30 @@ def test_submit_arguments_win_over_defaults(tmp_path: Path) -> None:
     arguments = "--conf spark.a=2 --conf=spark.c='x y' --master local[2] pyspark-shell"
     env = {"SPARK_CONF_DIR": str(tmp_path), "PYSPARK_SUBMIT_ARGS": arguments}
     assert launch_conf(env) == {"spark.a": "2", "spark.b": "1", "spark.c": "x y"}
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        (r"--jars C:\jars\a.jar", ["--jars", r"C:\jars\a.jar"]),
+        (r"C:\\jars\\a.jar D:/b.jar", [r"C:\jars\a.jar", "D:/b.jar"]),
+        (r"'C:\my jars\a.jar' x", [r"C:\my jars\a.jar", "x"]),
+        (r'"C:\my jars\a.jar" "say \"a\""', [r"C:\my jars\a.jar", 'say "a"']),
+        (r"--conf=spark.c='C:\a b'\c.jar", [r"--conf=spark.c=C:\a b\c.jar"]),
+        (r"/my\ jars/a.jar it\'s", ["/my jars/a.jar", "it's"]),
+        ("C:\\jars\\", ["C:\\jars\\"]),
+        ("", []),
+    ],
+)
+def test_words_of_a_command_line_keep_backslashes_of_paths(written: str, words: list[str]) -> None:
+    assert split_words(written) == words
+
+
+def test_submit_arguments_with_paths_of_windows(jars: Path) -> None:
+    arguments = r"--jars C:\jars\a.jar --conf spark.b='D:\my files\b' pyspark-shell"
+    conf = launch_conf({"SPARK_CONF_DIR": str(jars), "PYSPARK_SUBMIT_ARGS": arguments})
+    assert conf == {"spark.jars": r"C:\jars\a.jar", "spark.b": r"D:\my files\b"}
+    assert selinger.spark_conf(conf)["spark.jars"] == rf"C:\jars\a.jar,{selinger.jar_path()}"
 
 
 def test_import_does_nothing() -> None:

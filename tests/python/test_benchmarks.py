@@ -15,10 +15,11 @@ from unittest.mock import MagicMock
 
 import duckdb
 import pytest
+from pyarrow import parquet
 
 from benchmarks import analyze, commands, operators, plancost, planning, run
 from benchmarks.datasets import own
-from benchmarks.datasets.layouts import LAYOUTS, rewrite_table, slices
+from benchmarks.datasets.layouts import FILE_ROWS, LAYOUTS, rewrite_table, slices
 from benchmarks.datasets.queries import (
     choose,
     load_queries,
@@ -452,6 +453,35 @@ def test_every_layout_has_the_same_rows(tmp_path: Path) -> None:
         assert found == (3000, 4498500, 148500, 3000), name
         assert facts["rows"] == 3000
         assert facts["files"] == (100 if layout.partitioned else 1)
+
+
+def test_layouts_have_the_files_and_row_groups_that_they_promise(tmp_path: Path) -> None:
+    connection = duckdb.connect()
+    source = tmp_path / "facts.parquet"
+    source.mkdir()
+    rows = FILE_ROWS + 1000
+    connection.execute(
+        f"COPY (SELECT (i % 10)::INT AS ss_sold_date_sk, 1 AS one FROM range({rows}) t(i)) "
+        f"TO '{source}/part.parquet' (FORMAT parquet)"
+    )
+    found = {}
+    for name in set(LAYOUTS) - {"by-day", "unordered"}:
+        rewrite_table(connection, source, tmp_path / name, LAYOUTS[name])
+        files = [parquet.read_metadata(file) for file in sorted((tmp_path / name).rglob("*.par*"))]
+        found[name] = [
+            [file.row_group(i).num_rows for i in range(file.num_row_groups)] for file in files
+        ]
+        assert sum(map(sum, found[name])) == rows, name
+    million = 1 << 20
+    assert found["generated"] == [[million] * 4, [1000]]
+    assert found["one-file"] == [[million] * 4 + [1000]]
+    assert found["one-group"] == [[rows]]
+    assert found["small-groups"] == [[1 << 15] * 128, [1000]]
+    assert [len(groups) for groups in found["many-files"]] == [1] * 200
+    assert max(map(max, found["many-files"])) == -(-rows // 200)
+    assert sorted(map(sum, found["by-folder"])) == sorted(
+        rows // 10 + (day < rows % 10) for day in range(10)
+    )
 
 
 def test_layouts_order_facts_by_their_day(tmp_path: Path) -> None:

@@ -122,6 +122,40 @@ def test_compare_stops_when_the_answer_is_clear(
     assert "the runs overlap" in result.verdict
 
 
+@pytest.mark.usefixtures("no_broadcast")
+def test_compare_warms_up_both_sides_and_runs_them_in_turn(
+    joined: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = []
+
+    def record(self: Any, what: str) -> None:
+        done.append((what, self.spark.conf.get("spark.selinger.mode")))
+
+    warm_up = comparison._Comparing._warm_up
+
+    def warm(self: Any, *, small: bool) -> Any:
+        record(self, "first")
+        return warm_up(self, small=small)
+
+    def time(self: Any, small: bool) -> float:
+        record(self, "timed")
+        return 1.0 + len(done) // 4 % 2  # as long on both sides, so that nothing is clear
+
+    monkeypatch.setattr(comparison._Comparing, "_warm_up", warm)
+    monkeypatch.setattr(comparison._Comparing, "_time", time)
+    result = selinger.compare(joined, runs=3)
+    runs = len(result.stock.seconds)
+    assert runs == len(result.selinger.seconds) == 3
+    assert done[:2] == [("first", "off"), ("first", "on")]
+    modes = [mode for what, mode in done if what == "timed"]
+    # What is shown comes last, each side first in turn.
+    assert modes[-2 * runs :] == ["off", "on", "on", "off", "off", "on"]
+    # Before it, both sides run as often, unseen, until little is compiled any more.
+    before = modes[: -2 * runs]
+    assert before
+    assert before == ["off", "on"] * (len(before) // 2)
+
+
 def test_compare_sees_a_difference_in_a_long_list(spark: SparkSession) -> None:
     """Spark cuts long lists of columns when it prints a plan; what differs may be cut off."""
     columns = ", ".join(f"id + {i} AS c{i}" for i in range(40))

@@ -172,6 +172,13 @@ abstract class RuleContract(
       .map(rule => s"${decision.reason} is not among the reasons of ${rule.id}")
   }
 
+  /** Decisions for which the rows of a relation are unknown, and which do not say of which. */
+  private def unnamed(made: Seq[Decision]): Seq[String] =
+    made
+      .filter(each => each.reason == Reason.NoStatistics && each.outcome == Outcome.Declined)
+      .filterNot(_.detail.exists(_.startsWith("It is unknown for ")))
+      .map(each => s"${each.rule} does not say whose rows are unknown, but ${each.detail}")
+
   private def decisionsOf(rule: RuleDescription, session: SparkSession, text: String) =
     Plans.decisions(session.sql(text), decidesWhileRunning(rule)).filter(_.rule == rule.id)
 
@@ -250,7 +257,7 @@ abstract class RuleContract(
         }
         assert(acts || ran.exists { case (_, (_, acts)) => acts })
         val wrong = ran.flatMap { case (reason, (made, _)) =>
-          unlisted(made) ++ notGiven(rule, reason, made)
+          unlisted(made) ++ notGiven(rule, reason, made) ++ unnamed(made)
         }
         assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
       }

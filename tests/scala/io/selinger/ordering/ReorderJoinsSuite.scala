@@ -139,11 +139,16 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
-  declines(
-    "without statistics",
-    Reason.NoStatistics,
-    ReadFooterStatistics.switch -> "false"
-  )(text)
+  test("does not fire without statistics, and says of which table") {
+    withTables {
+      withConf(ReadFooterStatistics.switch -> "false") {
+        val made = decision(spark.sql(text))
+        assert(made.outcome == Outcome.Declined && made.reason == Reason.NoStatistics)
+        assert(made.detail.exists(_.matches("It is unknown for (sales|stock|days)")), made.detail)
+      }
+    }
+  }
+
   test("a comparison joins where no equality does, as late as it pays") {
     withTables {
       val query =

@@ -2,6 +2,7 @@ package io.selinger.ordering
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Evidence, ExpectedWork, Mode, Origin, Outcome, Reason, Remedy}
+import io.selinger.estimate.plans.{LeafStatistics, UnknownRows}
 import io.selinger.ordering.graph.JoinRegion
 import io.selinger.ordering.search.JoinEnumerator.Found
 import io.selinger.ordering.sharing.SharedOrders
@@ -107,7 +108,10 @@ private[ordering] object OrderDecisions {
       // Nothing but another query would change it.
       case _ => None
     }
-    decide(region, region.root, Outcome.Declined, reason, remedy = remedy)
+    // In the order in which they were asked.
+    val relations = LeafStatistics.smallestFirst(region.relations)
+    val detail = UnknownRows.detail(reason, relations: _*)
+    decide(region, region.root, Outcome.Declined, reason, remedy = remedy, detail = detail)
   }
 
   /** Says at all orders of a plan that they might be others, had there been time to compare them. */
@@ -195,7 +199,7 @@ private[ordering] object OrderDecisions {
       stock: Option[String] = None,
       evidence: Seq[Evidence] = Nil,
       remedy: Option[Remedy],
-      detail: Option[String] = None,
+      detail: Option[String],
       work: Option[ExpectedWork] = None
   ): Unit =
     plan.find(_.isInstanceOf[Join]).foreach { join =>

@@ -16,7 +16,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.Cluster
-import io.selinger.estimate.plans.{ExactSums, RelationNames}
+import io.selinger.estimate.plans.{ExactSums, RelationNames, UnknownRows}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -144,6 +144,7 @@ final class ComputeAggregateAsWindow(session: SparkSession)
       reason = reason,
       chosen = Option.when(acts)("window functions over rows that the query reads anyway"),
       stock = Option.when(acts)("a second reading of the rows, and groups"),
+      detail = UnknownRows.detail(reason, aggregate.child),
       evidence = costs.toSeq.flatMap(_.evidence),
       setting = remedy.map(_.key),
       settingTo = remedy.flatMap(_.value),

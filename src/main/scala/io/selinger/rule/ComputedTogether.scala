@@ -13,7 +13,7 @@ import io.selinger.core.{
   RuleDescription
 }
 import io.selinger.cost.Work
-import io.selinger.estimate.plans.RelationNames
+import io.selinger.estimate.plans.{RelationNames, UnknownRows}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /**
@@ -87,6 +87,8 @@ private[rule] object ComputedTogether {
       key = NodeText.key(subplan),
       outcome = Outcome.Declined,
       reason = reason,
+      // The rows of an aggregation without groups are known, whatever it reads.
+      detail = UnknownRows.detail(reason, subplan.children: _*),
       evidence = compared.evidence,
       setting = remedy.map(_.key),
       settingTo = remedy.flatMap(_.value)

@@ -19,7 +19,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.{Cluster, JoinCost, JoinSide}
-import io.selinger.estimate.plans.{LeafStatistics, RelationNames, TaskGroups}
+import io.selinger.estimate.plans.{LeafStatistics, RelationNames, TaskGroups, UnknownRows}
 import io.selinger.exec.AggregatePerTask
 import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, NamedExpression}
 import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType, LeftAnti, LeftSemi}
@@ -130,6 +130,7 @@ final class DeduplicateSemiJoins(session: SparkSession)
       reason = declined.getOrElse(Deduplicated),
       chosen = Option.when(declined.isEmpty)("right side without duplicates"),
       stock = Option.when(declined.isEmpty)("all rows of the right side"),
+      detail = declined.flatMap(UnknownRows.detail(_, join.right)),
       evidence = saving.toSeq.flatMap(_.evidence),
       setting = remedy.map(_.key),
       settingTo = remedy.flatMap(_.value),

@@ -18,7 +18,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.Cluster
-import io.selinger.estimate.plans.{ExactSums, RelationNames}
+import io.selinger.estimate.plans.{ExactSums, RelationNames, UnknownRows}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreePattern.{AGGREGATE, JOIN}
 import org.apache.spark.sql.classic.SparkSession
@@ -162,7 +162,9 @@ final class JoinAfterGrouping(session: SparkSession)
       reason = reason,
       chosen = Option.when(acts)(s"$tables joined to groups"),
       stock = Option.when(acts)("to all rows"),
-      detail = Option.when(isOfCosts(reason))(s"Keys: ${keys.mkString("; ")}"),
+      detail = UnknownRows
+        .detail(reason, subject.aggregate)
+        .orElse(Option.when(isOfCosts(reason))(s"Keys: ${keys.mkString("; ")}")),
       evidence = if (isOfCosts(reason)) subject.evidence else Nil,
       setting = remedy.map(_.key),
       settingTo = remedy.flatMap(_.value),

@@ -17,6 +17,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.Cluster
+import io.selinger.estimate.plans.UnknownRows
 import io.selinger.exec.AggregatePerTask
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
@@ -169,6 +170,7 @@ final class PushAggregateBelowJoin(session: SparkSession)
         key = NodeText.key(aggregate),
         outcome = outcome,
         reason = reason,
+        detail = UnknownRows.detail(reason, aggregate.child),
         evidence = saving.toSeq.flatMap(_.evidence),
         setting = remedy.map(_.key),
         settingTo = remedy.flatMap(_.value)

@@ -17,7 +17,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.Cluster
-import io.selinger.estimate.plans.RelationNames
+import io.selinger.estimate.plans.{RelationNames, UnknownRows}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreePattern.{GENERATE, JOIN, LIMIT, SORT}
 import org.apache.spark.sql.classic.SparkSession
@@ -152,6 +152,7 @@ final class PushTopNBelowJoin(session: SparkSession)
       chosen =
         Option.when(acts)(s"first ${subject.top.most} rows of $name taken before it is joined"),
       stock = Option.when(acts)("after all rows are joined"),
+      detail = declined.flatMap(UnknownRows.detail(_, subject.place.joins.last)),
       evidence = if (declined.forall(_ == SavesLittle)) subject.evidence else Nil,
       setting = remedy.map(_.key),
       settingTo = remedy.flatMap(_.value),

@@ -19,7 +19,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.Cluster
-import io.selinger.estimate.plans.{ExactSums, RelationNames}
+import io.selinger.estimate.plans.{ExactSums, RelationNames, UnknownRows}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
@@ -241,6 +241,7 @@ final class ReduceGroupedInput(session: SparkSession)
         .filter(_ => acts)
         .map(found => s"rows whose key is in ${relations(found.sources.map(_.plan))}"),
       stock = Option.when(acts)("all rows"),
+      detail = UnknownRows.detail(reason, place.node),
       evidence = saving.toSeq.flatMap(_.evidence),
       setting = remedy.map(_.key),
       settingTo = remedy.flatMap(_.value),

@@ -18,7 +18,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.{Cluster, JoinLimits, JoinSide}
-import io.selinger.estimate.plans.{LeafStatistics, RelationNames}
+import io.selinger.estimate.plans.{LeafStatistics, RelationNames, UnknownRows}
 import io.selinger.estimate.predicates.Selectivity
 import io.selinger.rule.ImpliedLookups.{Implied, Lookup}
 import org.apache.spark.sql.catalyst.expressions.And
@@ -116,6 +116,7 @@ final class RemoveImpliedLookups(session: SparkSession)
       reason = declined.getOrElse(Removed),
       chosen = Option.when(acts)(s"looked up for ${nameOf(found.kept)} alone"),
       stock = Option.when(acts)("for both"),
+      detail = declined.flatMap(UnknownRows.detail(_, found.kept.input)),
       evidence =
         rows.toSeq.map(known => Evidence(nameOf(found.kept), known.value, "rows", known.origin)),
       setting = Option.when(acts)(info.switch),

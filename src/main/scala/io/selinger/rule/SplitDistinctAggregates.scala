@@ -17,7 +17,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.{Cluster, JoinCost, JoinSide}
-import io.selinger.estimate.plans.LeafStatistics
+import io.selinger.estimate.plans.{LeafStatistics, UnknownRows}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.SQLConf
@@ -143,6 +143,7 @@ final class SplitDistinctAggregates(session: SparkSession)
       reason = reason,
       chosen = Option.when(declined.isEmpty)("each DISTINCT from its own column"),
       stock = Option.when(declined.isEmpty)("copies of all rows"),
+      detail = UnknownRows.detail(reason, aggregate.child),
       evidence = compared.toSeq.flatMap(_.evidence),
       setting = remedy.map(_.key),
       settingTo = remedy.flatMap(_.value)

@@ -17,7 +17,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings, JoinSide}
-import io.selinger.estimate.plans.{LeafStatistics, RelationNames}
+import io.selinger.estimate.plans.{LeafStatistics, RelationNames, UnknownRows}
 import io.selinger.exec.{BuildSideFirstExec, OneRoundStage, WaitForBuildSideExec}
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
@@ -236,6 +236,7 @@ final class AwaitBuildSide(session: SparkSession)
         chosen =
           first.map(side => if (side == BuildLeft) "left side first" else "right side first"),
         stock = first.map(_ => "both sides at once"),
+        detail = UnknownRows.detail(reason, join.left, join.right),
         evidence = evidence,
         setting = reason match {
           case Reason.NoSmallSide => Some(JoinSettings.broadcastKey(Phase.Adaptive))

@@ -18,7 +18,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.Cluster
-import io.selinger.estimate.plans.ExactSums
+import io.selinger.estimate.plans.{ExactSums, UnknownRows}
 import io.selinger.exec.GroupingSetCascadeExec
 import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.relations.QueryStages
@@ -189,6 +189,7 @@ final class CascadeGroupingSets(session: SparkSession)
     outcome = outcome,
     reason = reason,
     phase = if (QueryStages.begun(sets.aggregate)) Phase.Adaptive else Phase.Static,
+    detail = UnknownRows.detail(reason, sets.source),
     evidence = evidence,
     setting = remedy.map(_.key),
     settingTo = remedy.flatMap(_.value)

@@ -19,7 +19,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.Cluster
-import io.selinger.estimate.plans.{LeafStatistics, TaskGroups}
+import io.selinger.estimate.plans.{LeafStatistics, TaskGroups, UnknownRows}
 import io.selinger.exec.RankFilterExec
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.{Attribute, DenseRank}
@@ -163,6 +163,7 @@ final class FilterRanksBeforeSort(session: SparkSession)
       outcome = outcome,
       reason = reason,
       phase = if (QueryStages.begun(limit)) Phase.Adaptive else Phase.Static,
+      detail = UnknownRows.detail(reason, limit),
       evidence = left.toSeq.flatMap(_.evidence),
       setting = remedy.map(_.key),
       settingTo = remedy.flatMap(_.value)

@@ -16,7 +16,7 @@ import io.selinger.core.{
   RuleDescription,
   RuleKind
 }
-import io.selinger.estimate.plans.RelationNames
+import io.selinger.estimate.plans.{RelationNames, UnknownRows}
 import io.selinger.stats.{KeyRanges, RowsWithKeys}
 import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.stats.relations.FileRelation
@@ -159,6 +159,9 @@ final class PushJoinKeysIntoScan(@annotation.unused session: SparkSession)
             pushed.map(_.description).distinct.mkString("; ")
           ),
           stock = Option.when(pushed.nonEmpty)("all parts"),
+          detail = Option.when(reason == Reason.NoStatistics)(
+            first.target.at.scan.logicalLink.map(UnknownRows.text)
+          ).flatten,
           evidence = evidence(built, rows),
           setting = reason match {
             case JoinKeysPushed => Some(PushJoinKeysIntoScan.switch)

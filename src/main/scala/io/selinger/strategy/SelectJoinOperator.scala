@@ -22,7 +22,7 @@ import io.selinger.core.{
 import io.selinger.cost.{Cluster, HashTable, JoinOperator, JoinOperators, JoinSettings}
 import io.selinger.cost.JoinOperatorModel.Candidate
 import io.selinger.estimate.RowSize
-import io.selinger.estimate.plans.{LeafStatistics, RelationNames}
+import io.selinger.estimate.plans.{LeafStatistics, RelationNames, UnknownRows}
 import io.selinger.stats.relations.QueryStages
 import io.selinger.strategy.JoinChoice.Choice
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
@@ -203,6 +203,7 @@ final class SelectJoinOperator(session: SparkSession)
         outcome = Outcome.Declined,
         reason = reason,
         phase = phase,
+        detail = UnknownRows.detail(reason, join.left, join.right),
         evidence = evidence,
         setting = remedy.map(_.key),
         settingTo = remedy.flatMap(_.value),

@@ -20,7 +20,7 @@ import io.selinger.core.{
 }
 import io.selinger.cost.Cluster
 import io.selinger.estimate.PlanEstimate
-import io.selinger.estimate.plans.{ExactSums, LeafStatistics}
+import io.selinger.estimate.plans.{ExactSums, LeafStatistics, UnknownRows}
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
@@ -182,6 +182,7 @@ final class ShuffleByCommonKeys(session: SparkSession)
       phase = if (QueryStages.begun(logical)) Phase.Adaptive else Phase.Static,
       chosen = Option.when(unmet.isEmpty)(counted(shuffles - 1)),
       stock = Option.when(unmet.isEmpty)(counted(shuffles)),
+      detail = unmet.flatMap(UnknownRows.detail(_, logical)),
       evidence = unmet match {
         case None | Some(Uneven) => subject.deciding.toSeq.flatMap(_.evidence)
         case _ => Nil

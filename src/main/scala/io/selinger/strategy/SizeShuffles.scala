@@ -18,6 +18,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.Cluster
+import io.selinger.estimate.plans.UnknownRows
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.physical.{
@@ -175,6 +176,8 @@ final class SizeShuffles(session: SparkSession)
       reason = reason,
       chosen = Option.when(unmet.isEmpty)(s"${subject.number} partitions"),
       stock = Option.when(unmet.isEmpty)(s"$default"),
+      detail =
+        UnknownRows.detail(reason, subject.shuffles.flatMap(s => linksOf(s.child).headOption): _*),
       evidence = reason match {
         case Fewer | PartitionsNeeded => evidence(subject)
         case _ => Nil

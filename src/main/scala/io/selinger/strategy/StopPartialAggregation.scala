@@ -20,7 +20,7 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.Cluster
-import io.selinger.estimate.plans.{ExactSums, LeafStatistics, TaskGroups}
+import io.selinger.estimate.plans.{ExactSums, LeafStatistics, TaskGroups, UnknownRows}
 import io.selinger.exec.aggregates.HeapHashAggregateExec
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
@@ -272,6 +272,7 @@ object StopPartialAggregation
       phase = if (QueryStages.begun(aggregate)) Phase.Adaptive else Phase.Static,
       chosen = Option.when(declined.isEmpty)("partial aggregation that may stop"),
       stock = Option.when(declined.isEmpty)("partial aggregation of all rows"),
+      detail = declined.flatMap(UnknownRows.detail(_, aggregate.child)),
       evidence = expected.toSeq.flatMap(_.evidence),
       setting = remedy.map(_.key),
       settingTo = remedy.flatMap(_.value)

@@ -4,9 +4,10 @@ import io.selinger.core.{JoinSides, JoinSymbol, NodeText}
 import io.selinger.stats.imported.UseImportedStatistics
 import io.selinger.stats.relations.FileRelation
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.LogicalRDD
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
-import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
 
 /** What texts call the relations and joins of a plan: by the tables that they read. */
@@ -41,10 +42,13 @@ object RelationNames {
     case UseImportedStatistics(index) => index.relation.name
     case FileRelation(relation) => relation.name.stripSuffix(".parquet").stripSuffix(".orc")
     case LogicalRelation(_, _, Some(table), _, _) => table.identifier.unquotedString
+    case LogicalRelation(files: HadoopFsRelation, _, _, _, _) =>
+      files.location.rootPaths.headOption.fold("no files")(_.getName)
     case scan: DataSourceV2ScanRelation => scan.relation.name
     case cached: InMemoryRelation => cached.cacheBuilder.tableName.getOrElse("cached rows")
     case _: Range => "range"
     case _: LocalRelation | _: OneRowRelation => "local rows"
+    case _: LogicalRDD => "rows of an RDD"
     case other => other.nodeName
   }
 

@@ -5,23 +5,28 @@ import io.selinger.core.{Decision, Origin, Outcome, Phase, PlanningPass, Reason}
 import io.selinger.cost.Cluster
 import io.selinger.stats.footers.ReadFooterStatistics
 import io.selinger.rule.EliminateJoins
-import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
+import io.selinger.testing.{Answer, LateFileSystem, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
 import org.scalatest.Assertion
 import org.scalatest.Inspectors.forAll
+import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.{Millis, Seconds, Span}
 import scala.concurrent.{Await, ExecutionContext, Future}
 import scala.concurrent.duration.Duration
 
 /** The rule `selectJoinOperator` on real plans. */
-class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
+class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession with Eventually {
 
   // Joins that change nothing are there to be decided about.
   override protected def ofSuite: Seq[(String, String)] =
     Seq(SelingerConf.switchOf(EliminateJoins).key -> "false")
+
+  implicit override val patienceConfig: PatienceConfig =
+    PatienceConfig(timeout = Span(10, Seconds), interval = Span(20, Millis))
 
   private val rule = SelectJoinOperator
 
@@ -261,6 +266,69 @@ class SelectJoinOperatorSuite extends AnyFunSuite with SharedSession {
             Reason.NoStatistics
           )
         }
+      }
+    }
+  }
+
+  test("says whose rows are unknown, below other operators and beside relations that are known") {
+    def unknown(text: String) = {
+      val decision = decisionOf(sql(text))
+      assert(decision.reason == Reason.NoStatistics)
+      decision.detail.mkString
+    }
+    withTextFiles { (left, right) =>
+      withConf(largeFiles) {
+        val of = "It is unknown for "
+        val grouped = s"(SELECT k, max(v) AS v FROM $right WHERE v > 7 GROUP BY k)"
+        assert(unknown(s"SELECT a.id FROM facts a JOIN $grouped b ON a.k = b.k") == s"${of}right")
+        assert(unknown(s"SELECT a.v FROM $left a JOIN $grouped b ON a.k = b.k") == s"${of}left")
+        val ids = spark.range(9).toDF("k")
+        spark.createDataFrame(ids.rdd, ids.schema).createOrReplaceTempView("made")
+        assert(unknown("SELECT 1 FROM facts a JOIN made b ON a.k = b.k") == s"${of}rows of an RDD")
+        withConf(ReadFooterStatistics.switch -> "false") {
+          assert(unknown(joinOf("INNER")) == s"${of}facts")
+        }
+      }
+    }
+  }
+
+  test("shows no upper bound of rows where none is known") {
+    withConf(largeFiles) {
+      val exploded = "(SELECT explode(sequence(1, id)) AS k FROM dims)"
+      val df = sql(s"SELECT a.id FROM facts a JOIN $exploded b ON a.k = b.k")
+      val names = decisionOf(df).evidence.map(_.name)
+      assert(names.contains("left rows at most") && names.contains("right rows"))
+      assert(!names.contains("right rows at most"))
+      val bounds = decisionOf(sql(joinOf("INNER"))).evidence.map(_.name)
+      assert(bounds.contains("right rows at most"))
+    }
+  }
+
+  test("footers that arrive when a plan has been made are known to the next one, in each mode") {
+    val hadoop = spark.sparkContext.hadoopConfiguration
+    hadoop.set("fs.late.impl", classOf[LateFileSystem].getName)
+    for (mode <- Seq("advise", "on")) withFolder { folder =>
+      val path = folder.resolve("late").toString
+      spark.range(100).selectExpr("id AS k").write.parquet(path)
+      def made = {
+        spark.read.schema("k BIGINT").parquet(s"late:$path").createOrReplaceTempView("late")
+        decisionOf(sql("SELECT a.id FROM facts a JOIN late b ON a.k = b.k"))
+      }
+      withConf(
+        largeFiles,
+        SelingerConf.MODE.key -> mode,
+        SelingerConf.FOOTER_BUDGET_MS.key -> "50"
+      ) {
+        LateFileSystem.hold {
+          // The last one does not even wait.
+          for (_ <- 1 to 3) {
+            assert(made.reason == Reason.NoStatistics)
+            assert(made.detail.exists(
+              _ == "It is unknown for late, whose footers could not be read in time"
+            ))
+          }
+        }
+        eventually(assert(made.reason != Reason.NoStatistics))
       }
     }
   }

@@ -130,6 +130,35 @@ class FooterStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
     } finally gate.countDown()
   }
 
+  test("a partial answer says that it may grow, and is not kept when it has") {
+    val gate = new CountDownLatch(1)
+    val reader = new StubReader(gate = Some(gate))
+    val files = (1 to 4).map(file(_, rows = 10))
+    try
+      (1 to 3).foreach { _ =>
+        val answer = ask(reader, files, limits.copy(budgetMs = 50))
+        assert(answer.statistics.isEmpty && answer.cutShort)
+      }
+    finally gate.countDown()
+    // Without any time: from what has arrived.
+    eventually(assert(ask(reader, files, limits.copy(budgetMs = 0)).filesRead == 4))
+  }
+
+  test("a plan that had no time left says nothing of the storage") {
+    val gate = new CountDownLatch(1)
+    val reader = new StubReader(gate = Some(gate))
+    val files = (1 to 4).map(file(_, rows = 10))
+    try {
+      val late = limits.copy(budgetMs = 0, isShort = true)
+      (1 to 3).foreach { _ =>
+        val answer = ask(reader, files, late)
+        assert(answer.statistics.isEmpty && answer.cutShort)
+      }
+    } finally gate.countDown()
+    val next = ask(reader, files)
+    assert(rowsOf(next) == 40 && !next.cutShort)
+  }
+
   test("a relation that outgrows both budget and cache keeps a partial answer for a while") {
     val reader = new StubReader(columns = 500, sleepMs = 10)
     val files = (1 to 400).map(i => file(i, rows = 10))
@@ -148,8 +177,8 @@ class FooterStoreSuite extends AnyFunSuite with BeforeAndAfterEach with Eventual
     val answer = ask(reader, files)
     assert(answer.filesRead == 3 && rowsOf(answer) == 40)
     assert(answer.statistics.exists(s => s.rows.origin == Origin.Sampled && s.bound.isEmpty))
-    ask(reader, files)
-    assert(reader.reads.get == 4)
+    val again = ask(reader, files)
+    assert(reader.reads.get == 4 && !answer.cutShort && !again.cutShort)
   }
 
   test("a reader that raises a LinkageError is like a file that cannot be read") {

@@ -26,8 +26,19 @@ import org.apache.hadoop.fs.FileStatus
 import org.slf4j.LoggerFactory
 import scala.util.control.NonFatal
 
-/** Bounds of reading the footers of one relation; see the settings of the same names. */
-final case class FooterLimits(maxFiles: Int, budgetMs: Long, threads: Int, cacheMaxBytes: Long)
+/**
+ * Bounds of reading the footers of one relation; see the settings of the same names.
+ *
+ * @param isShort whether so much of the time had been used up that storage which does not answer in
+ *   the rest may be quick nevertheless
+ */
+final case class FooterLimits(
+    maxFiles: Int,
+    budgetMs: Long,
+    threads: Int,
+    cacheMaxBytes: Long,
+    isShort: Boolean = false
+)
 
 /**
  * @param statistics of the relation, if any footer was read
@@ -76,6 +87,17 @@ object FooterStore {
       counted: Seq[(FileStatus, Seq[Int])]
   )
 
+  /**
+   * An answer from those footers of a relation that are known.
+   *
+   * @param mayGrow whether the others may be known later
+   */
+  private final case class Known(
+      relation: Option[MergedFooters],
+      read: Int,
+      mayGrow: Boolean
+  )
+
   private final case class Caches(maxBytes: Long) {
     private def cache[K <: AnyRef, V <: AnyRef](share: Double)(weight: V => Int): Cache[K, V] =
       CacheBuilder
@@ -92,7 +114,7 @@ object FooterStore {
     val counts: Cache[ChunkKey, ChunkCount] = cache(0.2)(_ => 350)
     val relations: Cache[String, MergedFooters] =
       cache(0.2)(known => 4000 + 160 * known.statistics.columns.size)
-    val partial: Cache[String, Option[MergedFooters]] =
+    val partial: Cache[String, Known] =
       CacheBuilder.newBuilder().maximumSize(100).expireAfterWrite(Duration.ofMinutes(1)).build()
     val attempts: Cache[String, Integer] = CacheBuilder.newBuilder().maximumSize(1000).build()
     // A file that cannot be read is not tried again at each query, but later, for it may recover.
@@ -124,11 +146,9 @@ object FooterStore {
     val caches = cachesOf(limits)
     lazy val configuration = hadoop
     val budget = TimeUnit.MILLISECONDS.toNanos(limits.budgetMs)
-    val known = Option(caches.relations.getIfPresent(listing.fingerprint))
-      .map(Some(_))
-      .orElse(Option(caches.partial.getIfPresent(listing.fingerprint)))
+    val known = kept(listing, caches)
       .getOrElse(relationOf(reader, listing, configuration, limits, start + budget, caches))
-    val statistics = known.map { relation =>
+    val statistics = known.relation.map { relation =>
       val wanted = columns.filter(relation.statistics.columns.contains)
       if (wanted.isEmpty) relation.statistics
       else {
@@ -138,8 +158,8 @@ object FooterStore {
       }
     }
     val ms = since(start)
-    val cutShort = ms >= limits.budgetMs * shareOfReaders
-    FooterAnswer(statistics, known.fold(0)(_.read), listing.files, ms, cutShort)
+    val cutShort = known.mayGrow || ms >= limits.budgetMs * shareOfReaders
+    FooterAnswer(statistics, known.read, listing.files, ms, cutShort)
   }
 
   /**
@@ -186,6 +206,16 @@ object FooterStore {
       })
     }
 
+  /** What is kept of a relation, unless footers have arrived that it was made without. */
+  private def kept(listing: FileListing, caches: Caches): Option[Known] = {
+    val id = listing.fingerprint
+    def hasGrown(partial: Known) = partial.mayGrow && partial.read < listing.chosen
+      .count(file => caches.footers.getIfPresent(FileVersion.of(file)) != null)
+    Option(caches.relations.getIfPresent(id))
+      .map(relation => Known(Some(relation), relation.read, mayGrow = false))
+      .orElse(Option(caches.partial.getIfPresent(id)).filterNot(hasGrown))
+  }
+
   private def relationOf(
       reader: FooterReader,
       listing: FileListing,
@@ -193,14 +223,17 @@ object FooterStore {
       limits: FooterLimits,
       deadline: Long,
       caches: Caches
-  ): Option[MergedFooters] = {
+  ): Known = {
     val read = footersOf(reader, listing.chosen, hadoop, limits, deadline, caches)
     val files = read.map { case (file, footer) => FooterMerge.File(file.getLen, Some(footer)) }
-    val known = FooterMerge.merge(files, listing.files, listing.bytes).map { merged =>
+    val merged = FooterMerge.merge(files, listing.files, listing.bytes).map { merged =>
       val groups = read.map { case (file, footer) => file -> footer.groups }
       MergedFooters(merged.copy(groups = RowGroups.spread(groups)), read.size, chosenGroups(groups))
     }
-    keep(listing, known, read.size, caches)
+    val damaged = listing.chosen
+      .count(file => caches.unreadable.getIfPresent(FileVersion.of(file)) != null)
+    val known = Known(merged, read.size, mayGrow = read.size + damaged < listing.chosen.size)
+    keep(listing, known, limits, caches)
     known
   }
 
@@ -224,21 +257,23 @@ object FooterStore {
   /**
    * A partial answer is not kept, since the next query finds more in the caches. It is kept for a
    * minute where asking again would not help: files are damaged, storage hangs, or footers outgrow the
-   * cache.
+   * cache. What arrives meanwhile ends that (see [[kept]]).
    */
   private def keep(
       listing: FileListing,
-      known: Option[MergedFooters],
-      read: Int,
+      known: Known,
+      limits: FooterLimits,
       caches: Caches
   ): Unit = {
     val id = listing.fingerprint
-    if (read == listing.chosen.size) known.foreach(caches.relations.put(id, _))
+    if (known.read == listing.chosen.size) known.relation.foreach(caches.relations.put(id, _))
     else if (caches.maxBytes > 0) {
-      val before = Option(caches.attempts.asMap.put(id, Int.box(read)))
-      val damaged = listing.chosen.size - read <= listing.chosen
-        .count(file => caches.unreadable.getIfPresent(FileVersion.of(file)) != null)
-      if (damaged || before.exists(read <= _.intValue * 1.1)) caches.partial.put(id, known)
+      if (!known.mayGrow) caches.partial.put(id, known)
+      // With hardly any time, that nothing arrives says nothing of the storage.
+      else if (!limits.isShort) {
+        val before = Option(caches.attempts.asMap.put(id, Int.box(known.read)))
+        if (before.exists(known.read <= _.intValue * 1.1)) caches.partial.put(id, known)
+      }
     }
   }
 

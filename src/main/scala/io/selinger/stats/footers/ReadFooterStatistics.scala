@@ -142,13 +142,17 @@ object ReadFooterStatistics
       }
     }.toMap
 
-  private def limits = FooterLimits(
-    SelingerConf.FOOTER_MAX_FILES.value.min(Int.MaxValue.toLong).toInt,
-    // All relations of a plan share its budget.
-    math.min(SelingerConf.FOOTER_BUDGET_MS.value, remainingMs),
-    SelingerConf.FOOTER_THREADS.value.min(64L).toInt,
-    SelingerConf.FOOTER_CACHE_MAX_BYTES.value
-  )
+  private def limits = {
+    val (whole, remaining) = (SelingerConf.FOOTER_BUDGET_MS.value, remainingMs)
+    FooterLimits(
+      SelingerConf.FOOTER_MAX_FILES.value.min(Int.MaxValue.toLong).toInt,
+      // All relations of a plan share its budget.
+      math.min(whole, remaining),
+      SelingerConf.FOOTER_THREADS.value.min(64L).toInt,
+      SelingerConf.FOOTER_CACHE_MAX_BYTES.value,
+      isShort = remaining < whole / 2
+    )
+  }
 
   private def remainingMs: Long =
     math.max(0L, SelingerConf.PLANNING_BUDGET_MS.value - PlanningPass.current.usedMs.toLong)

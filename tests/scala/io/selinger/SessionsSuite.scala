@@ -92,6 +92,18 @@ class SessionsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("an extension that is named twice is loaded once") {
+    def callsWith(extensions: SelingerExtension*) =
+      withSession(extensions: _*) { session =>
+        ExampleTables.register(session)
+        plan(session)
+        calls(session)
+      }
+    val once = callsWith(new SelingerExtension)
+    assert(once(SelectJoinOperator.id) > 0)
+    assert(callsWith(new SelingerExtension, new SelingerExtension) == once)
+  }
+
   test("a query counts for the session that it belongs to, whichever session is active") {
     withSession(new SelingerExtension) { session =>
       ExampleTables.register(session)

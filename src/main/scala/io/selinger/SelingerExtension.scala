@@ -1,7 +1,7 @@
 package io.selinger
 
 import io.selinger.conf.{SelingerConf, UnknownSettings}
-import io.selinger.core.{BuildInfo, Hook, OpenPlanningPass, TellSmallTables}
+import io.selinger.core.{BuiltFor, Hook, OpenPlanningPass, TellSmallTables}
 import io.selinger.estimate.plans.Prefetch
 import io.selinger.exec.PlanAggregatePerTask
 import io.selinger.explain.TableFunctions
@@ -13,6 +13,7 @@ import io.selinger.transfer.{
   ResolveImportedTables,
   TransferFunctions
 }
+import java.util.{Collections, WeakHashMap}
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.SparkSessionExtensions
 import org.slf4j.LoggerFactory
@@ -47,8 +48,12 @@ final class SelingerExtension(registry: Registry) extends (SparkSessionExtension
   /** Called by Spark, with the class name from `spark.sql.extensions`. */
   def this() = this(Registry.all)
 
-  override def apply(extensions: SparkSessionExtensions): Unit = {
-    val inactive = SelingerExtension.unsupported(SPARK_VERSION)
+  /** Once for each session, though `spark.sql.extensions` may name it twice. */
+  override def apply(extensions: SparkSessionExtensions): Unit =
+    if (SelingerExtension.extended.add(extensions)) inject(extensions)
+
+  private def inject(extensions: SparkSessionExtensions): Unit = {
+    val inactive = BuiltFor.unsupported(SPARK_VERSION)
     // Where the rest is not loaded, nobody can say what a setting is.
     lazy val unknown =
       new UnknownSettings(registry.settings.map(_.key) :+ Mechanism.setting)
@@ -107,16 +112,10 @@ object SelingerExtension {
   private val log = LoggerFactory.getLogger("io.selinger")
   @volatile private var warned = false
 
-  /** Why this jar must keep its hands off this Spark, if it must. */
-  private[selinger] def unsupported(version: String): Option[String] = {
-    val line = version.split('.').take(2).mkString(".")
-    if (line == BuildInfo.sparkLine) None
-    else
-      Some(
-        s"this jar was built for Spark ${BuildInfo.sparkLine} and runs on Spark $version; " +
-          s"use selinger-spark-$line.jar, if there is one, or another Spark"
-      )
-  }
+  // Spark makes one for the first session of an application, and all sessions have it.
+  private val extended = Collections.synchronizedSet(
+    Collections.newSetFromMap(new WeakHashMap[SparkSessionExtensions, java.lang.Boolean])
+  )
 
   private def warnOnce(reason: String): Unit = synchronized {
     if (!warned) {

@@ -83,6 +83,17 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
     fixed.replace(BuildInfo.version, "VERSION") + "\n"
   }
 
+  test("a session with the explain provider and without the extension is told so") {
+    SharedSession.onStock(spark) { stock =>
+      val text = section(stock.sql("SELECT a.id FROM range(9) a JOIN range(9) b ON a.id = b.id"))
+      assert(text.startsWith("Selinger is not loaded in this session: spark.sql.extensions must"))
+      // Programs ask selinger_status() then.
+      stock.conf.set(json._1, json._2)
+      try assert(section(stock.range(3).toDF()).isEmpty)
+      finally stock.conf.unset(json._1)
+    }
+  }
+
   test("the settings of the plan's session count, whichever session is active") {
     val other = spark.newSession()
     val df = spark.sql("SELECT a.id FROM range(9) a JOIN range(8) b ON a.id = b.id")

@@ -2,7 +2,7 @@ package io.selinger.explain
 
 import io.selinger.{Registry, SelingerExtension}
 import io.selinger.conf.SelingerConf
-import io.selinger.core.BuildInfo
+import io.selinger.core.{BuildInfo, BuiltFor}
 import io.selinger.strategy.SelectJoinOperator
 import io.selinger.testing.SharedSession
 import org.apache.spark.SPARK_VERSION
@@ -149,13 +149,13 @@ class TableFunctionsSuite extends AnyFunSuite with SharedSession {
   test("a jar works on its own Spark line, whatever the patch version") {
     val line = BuildInfo.sparkLine
     Seq(s"$line.0", s"$line.17", s"$line.0-SNAPSHOT", s"$line.1.vendor.3").foreach { version =>
-      assert(SelingerExtension.unsupported(version).isEmpty, version)
+      assert(BuiltFor.unsupported(version).isEmpty, version)
     }
   }
 
   test("a jar does not work on another line, and says which jar to take") {
     Seq("3.5.9", "4.0.5", s"${BuildInfo.sparkLine}0.1", "5.0.0").foreach { version =>
-      val reason = SelingerExtension.unsupported(version)
+      val reason = BuiltFor.unsupported(version)
       assert(reason.exists(_.contains(version)), version)
       assert(
         reason.exists(_.contains(s"selinger-spark-${version.split('.').take(2).mkString(".")}.jar"))

@@ -39,13 +39,16 @@ final case class TableFunction(name: String, usage: String, builder: TableFuncti
 /** What Selinger says of itself in SQL, so that every language and Spark Connect can ask. */
 object TableFunctions {
 
+  /** Of the function that is there wherever the extension is loaded. */
+  private[explain] val statusName = "selinger_status"
+
   /**
    * @param inactive why the rest of Selinger is not loaded, if it is not
    * @param unknownSettings keys of the session that look like settings of ours and are none
    */
   def status(inactive: Option[String], unknownSettings: => Seq[String]): TableFunction =
     of(
-      "selinger_status",
+      statusName,
       "What Selinger is, and whether it works in this session.",
       Seq("key" -> StringType, "value" -> StringType)
     ) {

@@ -53,6 +53,7 @@ def error_message(error: Exception) -> str:
     prefix = _CLASS.match(text)
     if prefix:
         text = text[prefix.end() :]
+    text = text.removeprefix("requirement failed: ")  # what Scala's require puts before a message
     condition = _CONDITION.search(text)
     # A job that is aborted says first which task it was, and then the error of that task.
     if condition and text.startswith("Job aborted"):

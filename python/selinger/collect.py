@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from selinger._render import html_table, quantity, seconds, text_table
-from selinger._spark import Value, raising
 from selinger.errors import AnalyzeFailed
 from selinger.session import call_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
+
+    from selinger._spark import Value
 
 __all__ = [
     "Analysis",
@@ -432,8 +433,7 @@ def _files(count: int) -> str:
 
 
 def _rows(spark: SparkSession, function: str, target: str, **arguments: Value) -> list[Row]:
-    with raising(AnalyzeFailed):
-        return call_table(spark, function, target, **arguments)
+    return call_table(spark, function, target, failing=AnalyzeFailed, **arguments)
 
 
 class _Bar:

@@ -16,7 +16,7 @@ from selinger._render import escape, html_table, seconds, text_table
 from selinger._spark import error_condition, error_message, raising, spark_errors
 from selinger._trees import side_by_side
 from selinger._verdict import LEAST_SURE, apart, is_clear, is_large, sure
-from selinger.errors import ExplainMissing, QueryFailed, UnsupportedSpark
+from selinger.errors import ExplainMissing, QueryFailed
 from selinger.explain import (
     Decision,
     Explanation,
@@ -26,7 +26,7 @@ from selinger.explain import (
     printed_plan,
     summary,
 )
-from selinger.session import overridden, status
+from selinger.session import inactive, overridden, status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -385,7 +385,7 @@ def compare(
     with overridden(session, {_MODE: _MODES["selinger"]}):
         state = status(session)
     if not state.active:
-        raise UnsupportedSpark(state.spark_version, (state.built_for,), state.reason)
+        raise inactive(state)
     with raising(QueryFailed):
         return _Comparing(session, text, fresh, max_rows, tolerance).run(runs)
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from selinger._query import active_session, checked_query
 from selinger._render import escape, html_table, quantity
 from selinger._spark import error_message, spark_errors
-from selinger.errors import ExplainMissing, QueryFailed, UnsupportedSpark
+from selinger.errors import ExplainMissing, QueryFailed
 from selinger.install import EXPLAIN_PROVIDER
-from selinger.session import overridden, status
+from selinger.session import inactive, overridden, status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -424,7 +424,7 @@ def _without_section(spark: SparkSession, text: str) -> Explanation:
     """Say why the section is missing, or that nothing was to be said."""
     state = status(spark)
     if not state.active:
-        raise UnsupportedSpark(state.spark_version, (state.built_for,), state.reason)
+        raise inactive(state)
     if not state.explain_provider:
         raise ExplainMissing(
             "Spark does not show Selinger's decisions, because the conf "

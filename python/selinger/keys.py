@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selinger._render import html_table, text_table
-from selinger._spark import raising
 from selinger.errors import AnalyzeFailed
 from selinger.session import call_table
 
@@ -120,9 +119,8 @@ def declare_key(spark: SparkSession, target: str, columns: str | Sequence[str]) 
     (('id',), 1000, 0, True)
     """
     names = [columns] if isinstance(columns, str) else list(columns)
-    with raising(AnalyzeFailed):
-        row = call_table(spark, "selinger_declare_key", target, columns=names)[0]
-    return _key(row)
+    rows = call_table(spark, "selinger_declare_key", target, failing=AnalyzeFailed, columns=names)
+    return _key(rows[0])
 
 
 def declared_keys(spark: SparkSession, target: str) -> DeclaredKeys:
@@ -160,8 +158,7 @@ def declared_keys(spark: SparkSession, target: str) -> DeclaredKeys:
     >>> keys[0].columns, keys[0].current
     (('id',), False)
     """
-    with raising(AnalyzeFailed):
-        rows = call_table(spark, "selinger_keys", target)
+    rows = call_table(spark, "selinger_keys", target, failing=AnalyzeFailed)
     return DeclaredKeys(_key(row) for row in rows)
 
 

@@ -8,11 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from selinger._render import html_table, text_table
-from selinger._spark import Value, constant, error_message, spark_errors
-from selinger.errors import InvalidSetting, NotLoaded, UnknownSetting, UnsupportedSpark
+from selinger._spark import Value, constant, error_condition, error_message, spark_errors
+from selinger.errors import (
+    InvalidSetting,
+    NotLoaded,
+    QueryFailed,
+    SelingerError,
+    UnknownSetting,
+    UnsupportedSpark,
+)
 
 if TYPE_CHECKING:
     from logging import LogRecord
@@ -183,6 +190,8 @@ def status(spark: SparkSession) -> Status:
     ------
     NotLoaded
         If the session runs without Selinger; the message has the usual causes and cures.
+    QueryFailed
+        If Spark cannot answer at all, for example because the session has been stopped.
 
     Examples
     --------
@@ -355,7 +364,7 @@ class Settings:
 
     def _refusal(self, error: Exception) -> Exception:
         """Say which of the values Spark refused."""
-        if not isinstance(error, spark_errors()):
+        if not isinstance(error, (QueryFailed, *spark_errors())):
             return error
         why = error_message(error).splitlines()[0]
         named = [name for key, (name, _) in self._changes.items() if key in why]
@@ -467,30 +476,44 @@ def _table(spark: SparkSession, function: str) -> list[Row]:
     return call_table(spark, function)
 
 
-def call_table(spark: SparkSession, function: str, *arguments: Value, **named: Value) -> list[Row]:
+def call_table(
+    spark: SparkSession,
+    function: str,
+    *arguments: Value,
+    failing: type[SelingerError] = QueryFailed,
+    **named: Value,
+) -> list[Row]:
     """Run one of Selinger's table functions, with constants as its arguments.
 
     Raises
     ------
     NotLoaded, UnsupportedSpark
         If the session runs without Selinger.
+    SelingerError
+        Of the type `failing`, if Spark cannot run it; the message is Spark's.
     """
-    from pyspark.errors import AnalysisException
-
     passed = [constant(value) for value in arguments]
     passed += [f"{name} => {constant(value)}" for name, value in named.items()]
     try:
         with _absence_unlogged():
             return spark.sql(f"SELECT * FROM {function}({', '.join(passed)})").collect()
-    except AnalysisException as error:
-        if _condition(error) != _ABSENT:
-            raise
+    except spark_errors() as error:
+        if error_condition(error) != _ABSENT:
+            raise failing(error_message(error)) from error
     if function != "selinger_status":
-        state = status(spark)  # raises NotLoaded when that one is absent too
-        raise UnsupportedSpark(state.spark_version, (state.built_for,), state.reason)
+        raise inactive(status(spark))  # NotLoaded when that one is absent too
     raise NotLoaded(
         spark.conf.get("spark.sql.extensions", None), spark.conf.get("spark.jars", None)
     )
+
+
+def inactive(state: Status) -> SelingerError:
+    """Say why Selinger is loaded and not active: its jar is for another Spark, or a setting."""
+    if state.spark_version.startswith(f"{state.built_for}."):
+        return SelingerError(
+            f"Selinger is not active in this session: {state.reason}", "correct this setting"
+        )
+    return UnsupportedSpark(state.spark_version, (state.built_for,), state.reason)
 
 
 @contextmanager
@@ -508,8 +531,3 @@ def _absence_unlogged() -> Iterator[None]:
         yield
     finally:
         logger.removeFilter(other)
-
-
-def _condition(error: Any) -> str | None:
-    condition = error.getCondition()
-    return None if condition is None else str(condition)

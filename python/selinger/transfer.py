@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from selinger._render import html_table, quantity, text_table
-from selinger._spark import error_message, spark_errors
 from selinger.errors import StatisticsUnusable
 from selinger.session import call_table
 
@@ -331,8 +330,4 @@ def _relations(rows: list[Row]) -> Relations:
 
 def _call(spark: SparkSession, function: str, *arguments: str) -> list[Row]:
     """Call a table function, and give its errors as ours."""
-    try:
-        return call_table(spark, function, *arguments)
-    except spark_errors() as error:
-        message = error_message(error).removeprefix("requirement failed: ")
-        raise StatisticsUnusable(message) from error
+    return call_table(spark, function, *arguments, failing=StatisticsUnusable)

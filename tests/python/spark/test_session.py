@@ -4,8 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 import selinger
+from selinger.errors import AnalyzeFailed
+from selinger.session import call_table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 PREFIX = "spark.selinger."
@@ -153,3 +157,20 @@ def test_bad_value_leaves_nothing_changed(
 def test_a_size_may_have_a_unit(spark: SparkSession) -> None:
     with selinger.settings(spark, join_broadcast_max_bytes="1m"):
         assert spark.conf.get("spark.selinger.join.broadcastMaxBytes") == "1m"
+
+
+@pytest.mark.parametrize("kind", [selinger.QueryFailed, AnalyzeFailed])
+def test_a_table_function_that_fails_raises_an_error_of_ours(
+    spark: SparkSession, tmp_path: Path, kind: type[selinger.SelingerError]
+) -> None:
+    """In a classic session, a damaged file raises what PySpark has no type for."""
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+    broken = spark.read.schema("id BIGINT").parquet(f"{tmp_path}/broken.parquet")
+    broken.createOrReplaceTempView("broken")
+    with pytest.raises(kind) as caught:
+        # What would be the arguments is a comment then.
+        call_table(spark, "broken --", failing=kind)
+    spark.catalog.dropTempView("broken")
+    assert "broken.parquet" in str(caught.value)
+    assert "Py4JJavaError" not in str(caught.value)
+    assert "org.apache" not in str(caught.value)

@@ -139,6 +139,8 @@ def check_session() -> Check:
     builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
     try:
         spark = configure(builder).getOrCreate()
+    except SelingerError as error:
+        return Check("session", False, error.cause, error.advice)
     except Exception as error:  # noqa: BLE001 - whatever stops a session is what to tell
         first = (str(error).splitlines() or [type(error).__name__])[0]
         return Check("session", False, f"no session starts: {first}", "see Spark's messages above")
@@ -147,8 +149,14 @@ def check_session() -> Check:
         found = f"Selinger {state.version} on Spark {state.spark_version}, mode {state.mode}"
         if state.active:
             return Check("session", True, found)
-        fits = spark_line(state.spark_version) == state.built_for
-        cure = "set spark.selinger.mode=on" if fits else pip_install(state.built_for)
+        if spark_line(state.spark_version) == state.built_for:
+            cure = "set spark.selinger.mode=on"
+        else:
+            cure = (
+                "take the other jar out of spark.jars, where spark-defaults.conf or "
+                f"PYSPARK_SUBMIT_ARGS has it ({spark.conf.get('spark.jars', '')}); or "
+                f"{pip_install(state.built_for)}"
+            )
         return Check("session", False, f"{found}: not active: {state.reason}", cure)
     except SelingerError as error:
         return Check("session", False, error.cause, error.advice)

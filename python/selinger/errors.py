@@ -9,6 +9,7 @@ __all__ = [
     "BuilderUnreadable",
     "ExplainMissing",
     "InvalidSetting",
+    "JarMissing",
     "JarNotFound",
     "NoSession",
     "NotAQuery",
@@ -106,7 +107,7 @@ class AnalyzeFailed(SelingerError):
 
 
 class UnsupportedSpark(SelingerError):
-    """Selinger is not built for this Spark line.
+    """Selinger, or the jar of it that a session has, is not built for this Spark line.
 
     Parameters
     ----------
@@ -115,20 +116,29 @@ class UnsupportedSpark(SelingerError):
     supported : iterable of str
         The supported lines, such as ``4.3``.
     why : str, optional
-        What the jar itself says about it.
+        What the session's jar says about it.
     """
 
     def __init__(self, version: str, supported: Iterable[str], why: str = "") -> None:
         self.version = version
         self.supported = tuple(supported)
-        newest = self.supported[-1] if self.supported else version
-        super().__init__(
-            f"Selinger does not support Spark {version}; it supports "
-            f"{', '.join(self.supported)}." + (f" {why}" if why else ""),
-            f"install a Spark that it supports: {pip_install(newest)}",
-            "or load the jar of your Spark's line, if there is one: selinger jar prints its path",
-            "or see whether a newer Selinger supports it: pip install --upgrade selinger",
-        )
+        install = pip_install(self.supported[-1] if self.supported else version)
+        upgrade = "or see whether a newer Selinger supports it: pip install --upgrade selinger"
+        if why:
+            super().__init__(
+                f"Selinger is not active in this session: {why}.",
+                "let spark.jars (or --jars) name the jar for your Spark instead, and restart: "
+                f"'selinger jar --spark-version {version}' prints its path",
+                f"or install a Spark that this jar supports: {install}",
+                upgrade,
+            )
+        else:
+            super().__init__(
+                f"Selinger does not support Spark {version}; it supports "
+                f"{', '.join(self.supported)}.",
+                f"install a Spark that it supports: {install}",
+                upgrade,
+            )
 
 
 class JarNotFound(SelingerError):
@@ -156,8 +166,30 @@ class JarNotFound(SelingerError):
         )
 
 
+class JarMissing(SelingerError):
+    """The settings name a jar of Selinger's that does not exist.
+
+    Spark would only log a warning, and then every query would fail with ``ClassNotFoundException``,
+    because ``spark.sql.extendedExplainProviders`` names a class of the jar.
+
+    Parameters
+    ----------
+    path : str
+        Where the jar should be.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"spark.jars names {path}, and there is no such file.",
+            "correct the path where it is set: in the builder, in spark-defaults.conf, or in "
+            "PYSPARK_SUBMIT_ARGS",
+            "or leave this jar out there: selinger.configure adds the one of its own package",
+        )
+
+
 class NotLoaded(SelingerError):
-    """The session runs without Selinger.
+    """The session runs without Selinger. The likeliest cause is named first.
 
     Parameters
     ----------
@@ -170,15 +202,21 @@ class NotLoaded(SelingerError):
     def __init__(self, extensions: str | None, jars: str | None) -> None:
         self.extensions = extensions
         self.jars = jars
+        missing = (
+            "the jar is missing: spark.jars (or --jars) must name it before the JVM starts. "
+            "Stopping a session does not end its JVM, so restart Python (or the notebook's "
+            "kernel) and use selinger.configure(SparkSession.builder).getOrCreate()"
+        )
+        late = (
+            "spark.sql.extensions is not set, or was set too late: getOrCreate() handed back a "
+            "session that existed already, and that setting counts only when the first one is "
+            "made. Stop the session, restart Python, and configure first"
+        )
+        named = "io.selinger.SelingerExtension" in (extensions or "")
         super().__init__(
             "Selinger is not loaded in this session (spark.sql.extensions is "
             f"{extensions or 'unset'}, spark.jars is {jars or 'unset'}).",
-            "the jar is missing: spark.jars (or --jars) must name it before the JVM starts. "
-            "Stopping a session does not end its JVM, so restart Python (or the notebook's "
-            "kernel) and use selinger.configure(SparkSession.builder).getOrCreate()",
-            "spark.sql.extensions is not set, or was set too late: getOrCreate() handed back a "
-            "session that existed already, and that setting counts only when the first one is "
-            "made. Stop the session, restart Python, and configure first",
+            *((missing, late) if named else (late, missing)),
             "the class could not be loaded, and Spark only logs a warning: look for 'Cannot use "
             "io.selinger.SelingerExtension to configure session extensions' in the driver's "
             "log; the jar must be the one for this Spark line (selinger jar, selinger doctor)",

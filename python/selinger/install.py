@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from selinger._launch import launch_conf
-from selinger.errors import BuilderUnreadable, JarNotFound, PySparkNotFound, UnsupportedSpark
+from selinger.errors import (
+    BuilderUnreadable,
+    JarMissing,
+    JarNotFound,
+    PySparkNotFound,
+    UnsupportedSpark,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +42,13 @@ SUPPORTED_LINES = ("4.2", "4.3")
 _JARS = Path(__file__).parent / "jars"
 #: How ``spark.jars.packages`` names the jar of a Maven repository.
 _PACKAGE = "io.selinger:selinger-spark-"
+_TOO_LATE = (
+    "Selinger cannot be added any more: this Python process has started Spark already, and without "
+    "Selinger. The builder was left as it is, so queries run as stock Spark runs them. Restart "
+    "Python (or the notebook's kernel), and call selinger.configure before the first session is "
+    "made. Where a platform makes the session, give the platform the settings that 'selinger conf "
+    "--format properties' prints."
+)
 _JAR = re.compile(r"selinger-spark-(\d+\.\d+)\.jar")
 
 
@@ -141,6 +157,9 @@ def configure(
 
     Left as it is, because the settings belong to a process that runs already:
 
+    * a builder in a Python process that has started Spark without Selinger. There is a warning,
+      since queries would fail with these settings and without the jar;
+
     * a builder for a Spark Connect server (``.remote("sc://...")``): start the server with the
       flags of ``selinger conf``. A ``.remote("local[...]")`` builder is configured, as it
       starts a server of its own;
@@ -164,7 +183,7 @@ def configure(
 
     Raises
     ------
-    PySparkNotFound, UnsupportedSpark, JarNotFound, BuilderUnreadable
+    PySparkNotFound, UnsupportedSpark, JarNotFound, JarMissing, BuilderUnreadable
         As the names say.
 
     Examples
@@ -179,6 +198,9 @@ def configure(
         raise BuilderUnreadable
     if _runs_elsewhere(options):
         return builder
+    if _runs_without():
+        warnings.warn(_TOO_LATE, stacklevel=2)
+        return builder
     ours = (
         "spark.jars",
         "spark.jars.packages",
@@ -187,7 +209,9 @@ def configure(
     )
     known = {**launch_conf(), **{str(key): str(value) for key, value in options.items()}}
     base = {key: known[key] for key in ours if key in known}
-    for key, value in spark_conf(base, explain=explain, jar=jar).items():
+    conf = spark_conf(base, explain=explain, jar=jar)
+    _check_jars(conf.get("spark.jars"))
+    for key, value in conf.items():
         builder.config(key, value)
     return builder
 
@@ -243,6 +267,48 @@ def _runs_elsewhere(options: Mapping[str, object]) -> bool:
         return True
     remote = options.get("spark.remote", os.environ.get("SPARK_REMOTE"))
     return remote is not None and not str(remote).startswith("local")
+
+
+def _runs_without() -> bool:
+    """Tell whether this process has started Spark, and cannot load Selinger into it any more."""
+    try:
+        from py4j.java_gateway import JavaClass
+        from py4j.protocol import Py4JError
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+    except ImportError:  # a client of Spark Connect only
+        return False
+    jvm = getattr(SparkContext, "_jvm", None)
+    if jvm is None:
+        return False
+    # Only the JVM knows what it has loaded, and a session that is stopped leaves it running.
+    try:
+        if not isinstance(jvm.io.selinger.SelingerExtension, JavaClass):
+            return True
+    except Py4JError:  # the JVM has ended: PySpark says so better when it makes the session
+        return False
+    session = SparkSession.getActiveSession()
+    return session is not None and EXTENSION not in str(
+        session.conf.get("spark.sql.extensions", "")
+    )
+
+
+def _check_jars(jars: str | None) -> None:
+    """Look for the file of our jar, where that is a local one."""
+    for jar in _split(jars):
+        path = _local_path(jar)
+        if path and _JAR.fullmatch(_file_name(jar)) and not path.exists():
+            raise JarMissing(jar)
+
+
+def _local_path(jar: str) -> Path | None:
+    """Read a path as Spark does; None if it is elsewhere, or a pattern."""
+    if re.search(r"[*?\[{]", jar):
+        return None
+    if jar.startswith("file:"):
+        return Path(url2pathname(urlsplit(jar).path))
+    # One letter is a drive of Windows.
+    return None if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", jar) else Path(jar.partition("#")[0])
 
 
 def _split(value: str | None) -> list[str]:

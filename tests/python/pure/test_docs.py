@@ -18,6 +18,7 @@ PAGES = sorted([*ROOT.glob("*.md"), ROOT / "python/README.md", *(ROOT / "docs").
 #: Words in the form of a reason code that are none.
 NO_REASONS = {
     "JAVA_HOME",
+    "PYSPARK_SUBMIT_ARGS",
     "SELINGER_SEED",
     "SELINGER_TEST_ALL",
     "SELINGER_NO_DATA",  # a Spark error condition

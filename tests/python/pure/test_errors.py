@@ -40,6 +40,11 @@ def test_not_loaded_names_three_causes_and_what_the_session_has() -> None:
     assert "the class could not be loaded" in text
 
 
+def test_not_loaded_names_the_likeliest_cause_first() -> None:
+    assert errors.NotLoaded(None, "s.jar").cures[0].startswith("spark.sql.extensions is not set")
+    assert errors.NotLoaded(f"x.Y,{selinger.EXTENSION}", None).cures[0].startswith("the jar is")
+
+
 def test_errors_survive_pickling() -> None:
     error = errors.JarNotFound("4.3", "/jars", ["4.2"])
     copy = pickle.loads(pickle.dumps(error))

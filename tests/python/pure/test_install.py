@@ -207,6 +207,32 @@ def test_configure_leaves_a_submitted_script_alone(
     assert selinger.configure(builder)._options == {}
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        "{}/selinger-spark-4.3.jar",
+        "file:{}/selinger-spark-4.3.jar",
+        "file://{}/selinger-spark-4.3.jar",
+    ],
+)
+def test_configure_refuses_a_jar_that_is_not_there(jars: Path, tmp_path: Path, place: str) -> None:
+    builder: Any = Builder(spark_jars="a.jar," + place.format(tmp_path / "nowhere"))
+    with pytest.raises(selinger.JarMissing, match="there is no such file") as caught:
+        selinger.configure(builder)
+    assert "nowhere" in caught.value.cause
+    assert EXTENSIONS not in builder._options
+
+
+def test_configure_takes_a_jar_that_is_there_or_elsewhere(jars: Path, tmp_path: Path) -> None:
+    spaced = tmp_path / "my jars" / "selinger-spark-4.3.jar"
+    spaced.parent.mkdir()
+    spaced.touch()
+    elsewhere = ["s3a://jars/selinger-spark-4.3.jar", "/jars/*/selinger-spark-4.3.jar"]
+    for jar in [str(spaced), spaced.as_uri(), *elsewhere]:
+        builder: Any = Builder(spark_jars=jar)
+        assert selinger.configure(builder)._options["spark.jars"] == jar
+
+
 def test_configure_refuses_a_builder_that_hides_its_options(jars: Path) -> None:
     builder: Any = object()
     with pytest.raises(selinger.BuilderUnreadable, match="spark_conf"):

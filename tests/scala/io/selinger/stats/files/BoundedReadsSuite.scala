@@ -79,8 +79,9 @@ class BoundedReadsSuite extends AnyFunSuite {
     })
     begun.await()
     val second = later(shared.all(Seq("b"), 1, soon)(key => Some(s"second $key")))
-    assert(result(first).isEmpty)
     assert(result(second) == Map("b" -> "second b"))
+    // Unless the second call was the first to ask for b.
+    assert(result(first).removed("b").isEmpty && !result(first).get("b").contains("B"))
     gate.countDown()
   }
 }

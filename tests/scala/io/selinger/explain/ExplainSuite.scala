@@ -134,6 +134,43 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
     }
   }
 
+  private def treeOf(df: DataFrame): Seq[JsonNode] = parsed(df).get("tree").asScala.toSeq
+
+  test("the tree for programs has expected rows before the run, and counted rows after it") {
+    withConf(largeFiles, json) {
+      val df = spark.sql(joins)
+      val before = treeOf(df)
+      assert(before.map(_.path("symbol").asText("")).filter(_.nonEmpty) == Seq("⟕", "⋈"))
+      // Nested as deep as plans are, JSON could not be read.
+      assert(before.forall(_.elements.asScala.forall(!_.isContainerNode)))
+      assert(before.count(_.has("estimated")) == 4 && before.forall(!_.has("rows")))
+      assert(before.map(_.path("table").asText("")).filter(_.nonEmpty).toSet ==
+        Set("facts", "dims", "dupes"))
+      val rows = df.collect().length
+      val after = treeOf(df)
+      assert(rows > 0 && after.find(_.has("symbol")).exists(_.get("rows").asInt == rows))
+      assert(after.count(_.has("estimated")) == 4)
+      // Inputs of the join at the top: what its own inputs returned.
+      assert(after.exists(n => n.path("table").asText == "dims" && n.get("rows").asLong > 0))
+    }
+  }
+
+  test("the tree has the preserved side of an outer join first, as its symbol says") {
+    withConf(largeFiles, json) {
+      Seq("facts f LEFT JOIN dims d", "dims d RIGHT JOIN facts f").foreach { from =>
+        val tables = treeOf(spark.sql(s"SELECT f.id, d.id FROM $from ON f.k = d.k"))
+          .map(_.path("table").asText("")).filter(_.nonEmpty)
+        assert(tables == Seq("facts", "dims"), from)
+      }
+    }
+  }
+
+  test("a plan is drawn in mode off, too") {
+    withConf(json, SelingerConf.MODE.key -> "off") {
+      assert(treeOf(spark.sql(joins)).count(_.has("symbol")) == 2)
+    }
+  }
+
   test("the section is in df.explain, in every mode that shows the physical plan") {
     val df = spark.sql(joins)
     Seq("simple", "extended", "formatted").foreach { mode =>

@@ -1,7 +1,16 @@
 package io.selinger.ordering
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{Decision, GuardedRule, Origin, Outcome, PlanningPass, Reason}
+import io.selinger.core.{
+  Decision,
+  GuardedRule,
+  Orders,
+  Origin,
+  Outcome,
+  PlanningPass,
+  Reason,
+  RowTree
+}
 import io.selinger.cost.{Cluster, JoinCost, JoinOperatorModel, JoinOperators}
 import io.selinger.estimate.PlanEstimate
 import io.selinger.explain.{Explained, PlanDecisions}
@@ -65,6 +74,12 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
       assert(made.chosen.contains("((sales ⋈ days) ⋈ stock)"), made.chosen)
       assert(made.stock.contains("((sales ⋈ stock) ⋈ days)"))
       assert(made.setting.contains(ReorderJoins.switch) && made.settingTo.contains("false"))
+      val Orders(written, chosen) = made.orders.getOrElse(fail("no orders to draw"))
+      assert(written.inputs.map(_.inputs.map(_.name)) == Seq(Seq("sales", "stock"), Nil))
+      assert(chosen.inputs.map(_.inputs.map(_.name)) == Seq(Seq("sales", "days"), Nil))
+      def estimated(tree: RowTree) = tree.estimated.map(_.value)
+      assert(estimated(chosen) == estimated(written), "all orders return the same rows")
+      assert(estimated(chosen.inputs.head).get < estimated(written.inputs.head).get)
       assert(made.tables.contains(3) && made.work.exists(w => w.chosen < w.stock))
       val shown = PlanDecisions.shown(Plans.execution(df).executedPlan)
       assert(shown.filter(_.isOrdered).map(_.decision.rule).distinct == Seq("selectJoinOperator"))
@@ -79,7 +94,7 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
       val df = spark.sql(
         "SELECT count(*) FROM sales JOIN days ON day = d_day JOIN stock ON item = s_item WHERE d_number = 7"
       )
-      assert(decision(df).outcome == Outcome.Same)
+      assert(decision(df).outcome == Outcome.Same && decision(df).orders.isEmpty)
       assert(decision(df).reason == Reason.OrderCheapEnough)
     }
   }

@@ -63,6 +63,7 @@ final case class ExpectedWork(stock: Double, chosen: Double)
  * @param title what explain calls the operator, by its tables; [[node]] where there is none
  * @param sides of a join
  * @param tables how many tables are concerned, where their order was decided
+ * @param orders the tables in the order of stock Spark and in the one chosen, where these differ
  * @param work what was expected of the plan that stock Spark would run there, and of the one chosen
  */
 final case class Decision(
@@ -81,6 +82,7 @@ final case class Decision(
     title: Option[String] = None,
     sides: Option[JoinSides] = None,
     tables: Option[Int] = None,
+    orders: Option[Orders] = None,
     work: Option[ExpectedWork] = None
 )
 

@@ -70,8 +70,8 @@ object CountedInput {
     }.distinct
   }
 
-  /** What was expected of the sides of joins before the query ran. */
-  private def estimates(root: SparkPlan): Map[String, (JoinSides, Seq[Evidence])] =
+  /** What was expected of the sides of joins before the query ran, by the keys of their decisions. */
+  private[explain] def estimates(root: SparkPlan): Map[String, (JoinSides, Seq[Evidence])] =
     PlanDecisions
       .collect(root, current = false)
       .filter(d => d.rule == operators && d.phase == Phase.Static)
@@ -132,7 +132,7 @@ object CountedInput {
   }
 
   /** Rows by the metrics of the operators that have run. */
-  private object Rows {
+  private[explain] object Rows {
 
     def of(plan: SparkPlan): Option[Double] = plan match {
       case adaptive: AdaptiveSparkPlanExec => of(adaptive.executedPlan)
@@ -141,13 +141,15 @@ object CountedInput {
       case union: UnionExec =>
         val parts = union.children.map(of)
         Option.when(parts.forall(_.isDefined))(parts.flatten.sum)
-      case other =>
-        Seq("numOutputRows", "shuffleRecordsWritten")
-          .flatMap(other.metrics.get)
-          .map(_.value.toDouble)
-          .headOption
-          .orElse(passedOn(other).flatMap(of))
+      case other => counted(other).orElse(passedOn(other).flatMap(of))
     }
+
+    /** By the operator's own metric. */
+    def counted(plan: SparkPlan): Option[Double] =
+      Seq("numOutputRows", "shuffleRecordsWritten")
+        .flatMap(plan.metrics.get)
+        .map(_.value.toDouble)
+        .headOption
 
     /** The input of an operator that returns the rows that it reads. */
     private def passedOn(plan: SparkPlan): Option[SparkPlan] = plan match {

@@ -1,14 +1,15 @@
 package io.selinger.explain
 
 import com.fasterxml.jackson.databind.ObjectMapper
-import com.fasterxml.jackson.databind.node.ObjectNode
+import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{BuildInfo, Evidence}
+import io.selinger.core.{BuildInfo, Evidence, RowTree}
+import org.apache.spark.sql.execution.SparkPlan
 
 /** Decisions for programs: one line of JSON. `docs/explain.md` defines the fields. */
 object ExplainJson {
 
-  def render(explained: Explained): String = {
+  def render(plan: SparkPlan, explained: Explained): String = {
     val mapper = new ObjectMapper()
     val root = mapper.createObjectNode()
     root
@@ -22,6 +23,7 @@ object ExplainJson {
     explained.decisions.foreach(shown => write(list.addObject(), shown))
     val inputs = root.putArray("inputs")
     explained.inputs.foreach(input => write(inputs.addObject(), input))
+    write(root.putArray("tree"), DrawnPlan.of(plan), depth = 0)
     mapper.writeValueAsString(root)
   }
 
@@ -50,8 +52,26 @@ object ExplainJson {
     d.work.foreach { work =>
       json.putObject("work").put("stock", work.stock).put("chosen", work.chosen)
     }
+    d.orders.foreach { orders =>
+      val both = json.putObject("orders")
+      write(both.putArray("stock"), orders.stock, depth = 0)
+      write(both.putArray("chosen"), orders.chosen, depth = 0)
+    }
     writeLines(json, "brief", ExplainText.paragraph(shown, all = false))
     writeLines(json, "full", ExplainText.paragraph(shown, all = true))
+  }
+
+  /** One after the other, inputs below: nested as deep as plans are, JSON could not be read. */
+  private def write(array: ArrayNode, tree: RowTree, depth: Int): Unit = {
+    val json = array.addObject().put("depth", depth).put("name", tree.name)
+    tree.symbol.foreach(json.put("symbol", _))
+    tree.table.foreach(json.put("table", _))
+    tree.rows.foreach(json.put("rows", _))
+    tree.estimated.foreach { expected =>
+      json.put("estimated", expected.value).put("origin", expected.origin.label)
+    }
+    if (tree.isReduced) json.put("reduced", true)
+    tree.inputs.foreach(write(array, _, depth + 1))
   }
 
   private[explain] def writeNumbers(json: ObjectNode, evidence: Seq[Evidence]): Unit = {

@@ -63,19 +63,16 @@ private[explain] final class RedactedPlan(root: SparkPlan) {
         Seq(join.joinType.toString, join.buildSide.toString)
       case join: BaseJoinExec => Seq(join.joinType.toString)
       case scan: FileSourceScanExec =>
-        Seq(scan.relation.fileFormat.getClass.getSimpleName, tableOf(scan))
+        Seq(
+          scan.relation.fileFormat.getClass.getSimpleName,
+          ScanNames.of(scan).fold("")(BugReport.withoutValues)
+        )
       case _ => Nil
     }
     val expressions = plan.expressions.take(mostExpressions).map(shape(_, 0))
     val more = if (plan.expressions.size > mostExpressions) Seq("…") else Nil
     (kind(plan) +: what).mkString(" ") + (expressions ++ more).mkString(" [", ", ", "]")
   }
-
-  private def tableOf(scan: FileSourceScanExec): String =
-    scan.tableIdentifier
-      .map(_.table)
-      .orElse(scan.relation.location.rootPaths.headOption.map(_.getName))
-      .fold("")(BugReport.withoutValues)
 
   private def shape(expression: Expression, depth: Int): String = expression match {
     case _ if depth > mostDepth => "…"

@@ -35,7 +35,7 @@ class SelingerExplain extends ExtendedExplainGenerator {
   private def explained(plan: SparkPlan): String = {
     val explained = Explained.of(plan)
     SelingerConf.EXPLAIN_FORMAT.value match {
-      case "json" => ExplainJson.render(explained)
+      case "json" => ExplainJson.render(plan, explained)
       case "report" => BugReport.render(plan, explained)
       case _ => ExplainText.render(explained, SelingerConf.EXPLAIN_ALL.value)
     }

@@ -1,7 +1,17 @@
 package io.selinger.ordering
 
 import io.selinger.conf.SelingerConf
-import io.selinger.core.{Decision, Evidence, ExpectedWork, Mode, Origin, Outcome, Reason, Remedy}
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  ExpectedWork,
+  Mode,
+  Orders,
+  Origin,
+  Outcome,
+  Reason,
+  Remedy
+}
 import io.selinger.estimate.plans.{LeafStatistics, UnknownRows}
 import io.selinger.ordering.graph.JoinRegion
 import io.selinger.ordering.search.JoinEnumerator.Found
@@ -167,6 +177,9 @@ private[ordering] object OrderDecisions {
       },
       remedy = remedy,
       detail = detail,
+      orders = Option.when(changes)(
+        Orders(JoinTree.rows(written, names), JoinTree.rows(tree, names))
+      ),
       // Of orders that share, the cost by itself is not what is paid.
       work = Option.unless(reason == Reason.OrderShared)(
         ExpectedWork(written.seconds, (if (changes) tree else written).seconds)
@@ -200,6 +213,7 @@ private[ordering] object OrderDecisions {
       evidence: Seq[Evidence] = Nil,
       remedy: Option[Remedy],
       detail: Option[String],
+      orders: Option[Orders] = None,
       work: Option[ExpectedWork] = None
   ): Unit =
     plan.find(_.isInstanceOf[Join]).foreach { join =>
@@ -219,6 +233,7 @@ private[ordering] object OrderDecisions {
         detail = detail,
         title = Some(s"Order of ${region.relations.size} tables"),
         tables = Some(region.relations.size),
+        orders = orders,
         work = work
       )
       // Subqueries come here by themselves, and again within the query.

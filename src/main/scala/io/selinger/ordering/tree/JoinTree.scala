@@ -1,5 +1,6 @@
 package io.selinger.ordering.tree
 
+import io.selinger.core.{Quantity, RowTree}
 import io.selinger.estimate.PlanEstimate
 import io.selinger.ordering.graph.{Connection, RelationSet}
 
@@ -75,6 +76,22 @@ object JoinTree {
     case relation: Relation => name(relation.index)
     case joined: Joined =>
       s"(${text(joined.left, name)} ${joined.how.kind.symbol} ${text(joined.right, name)})"
+  }
+
+  /** The same with the rows of each part. */
+  def rows(tree: JoinTree, name: Int => String): RowTree = {
+    val estimated = Some(Quantity(tree.estimate.rows.value, tree.estimate.rows.origin))
+    tree match {
+      case relation: Relation => RowTree(name(relation.index), estimated = estimated)
+      case joined: Joined =>
+        val symbol = joined.how.kind.symbol
+        RowTree(
+          symbol,
+          symbol = Some(symbol),
+          estimated = estimated,
+          inputs = Seq(rows(joined.left, name), rows(joined.right, name))
+        )
+    }
   }
 }
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from difflib import unified_diff
-
-from selinger._render import escape
 
 _CHANGING = (
     (re.compile(r"#\d+L?"), ""),  # expression ids
     (re.compile(r"\b(plan_id|id)=\d+"), r"\1="),
     (re.compile(r"\*\(\d+\)"), "*"),  # whole-stage code generation
+    (re.compile(r"(QueryStage) \d+"), r"\1"),  # stages, in the order in which they began
     (re.compile(r"\bselinger_compare\."), ""),
 )
 
@@ -80,14 +78,26 @@ def plan_diff(stock: str, selinger: str) -> str:
     return "\n".join(lines)
 
 
-def diff_html(diff: str) -> str:
-    """Colour a plan difference; signs stay, so that colour is not all that tells."""
-    return "<pre>" + "\n".join(_coloured(diff)) + "</pre>"
+def same_plan(stock: str, selinger: str, *, changed: bool) -> bool | None:
+    """Tell whether both sides ran the same plan, by what was printed of it.
 
+    Parameters
+    ----------
+    stock, selinger : str
+        Both plans, as Spark prints them.
+    changed : bool
+        Whether a decision changed the plan: that may not show in its text.
 
-def _coloured(diff: str) -> Iterator[str]:
-    colours = {"-": "rgba(213, 94, 0, .22)", "+": "rgba(0, 114, 178, .22)"}
-    for line in diff.splitlines():
-        colour = colours.get(line[:1])
-        text = escape(line)
-        yield f'<span style="background:{colour}">{text}</span>' if colour else text
+    Returns
+    -------
+    bool or None
+        None if the plans before the run are the same, and what ran cannot be seen.
+
+    Examples
+    --------
+    >>> same_plan("Sort [a#1]", "Sort [a#7]", changed=False)
+    True
+    """
+    if changed or plan_diff(executed(stock), executed(selinger)):
+        return False
+    return True if is_final(stock) and is_final(selinger) else None

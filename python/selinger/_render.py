@@ -111,6 +111,23 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if whole else f"{value:.4g}"
 
 
+def short_count(value: float) -> str:
+    """Write a count as explain texts do: in full below a million.
+
+    Examples
+    --------
+    >>> short_count(102000.4), short_count(26600000), short_count(999_999_999), short_count(6e17)
+    ('102,000', '26.6 M', '1 billion', 'more than 1,000 trillion')
+    """
+    if not value < _MOST:
+        return _number(value)
+    size, unit = value, ""
+    for step, name in ((1e6, "M"), (1e9, "billion"), (1e12, "trillion")):
+        if value >= step * 0.99995:
+            size, unit = value / step, f" {name}"
+    return f"{size:.1f}".removesuffix(".0") + unit if unit else f"{value:,.0f}"
+
+
 def seconds(value: float) -> str:
     """Write a duration.
 

@@ -284,8 +284,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         spark.stop()
     print(result)
     if arguments.html:
-        page = f'<!doctype html><meta charset="utf-8"><title>Selinger</title>{result._repr_html_()}'
-        Path(arguments.html).write_text(page, encoding="utf-8")
+        Path(arguments.html).write_text(result.page(), encoding="utf-8")
     return OK if result.answer.same else BAD
 
 

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from selinger import _page
 from selinger._answers import differences
 from selinger._digest import Digest, digest
-from selinger._plan import diff_html, executed, is_final, plan_diff
+from selinger._drawing import Node
+from selinger._plan import executed, plan_diff, same_plan
 from selinger._query import active_session, checked_query
-from selinger._render import escape, html_table, seconds, text_table
+from selinger._render import seconds, text_table
 from selinger._spark import error_condition, error_message, raising, spark_errors
 from selinger._trees import side_by_side
-from selinger._verdict import LEAST_SURE, apart, is_clear, is_large, sure
+from selinger._verdict import Verdict, is_clear, judge
 from selinger.errors import ExplainMissing, QueryFailed
 from selinger.explain import (
     Decision,
     Explanation,
-    decisions_html,
+    bulleted,
     explain,
+    parse,
     physical_plan,
-    printed_plan,
-    summary,
+    printed_in,
 )
 from selinger.session import inactive, overridden, status
 
@@ -68,6 +71,8 @@ class Side:
         The error condition that the query ended with.
     message : str
         What Spark says about that error.
+    tree : Node or None
+        The plan with the rows of its operators, as far as they are known: to be drawn.
     """
 
     seconds: tuple[float, ...]
@@ -75,6 +80,7 @@ class Side:
     rows: int | None
     error: str | None = None
     message: str = ""
+    tree: Node | None = None
 
     @property
     def median(self) -> float | None:
@@ -140,6 +146,8 @@ class Comparison:
         answer is too big to be collected.
     note : str
         Why there are no decisions, if they could not be read.
+    changed : str
+        What came of the decisions, in one line: the verdict of `selinger.explain`.
     """
 
     query: str
@@ -150,6 +158,7 @@ class Comparison:
     plan_diff: str
     same_plan: bool | None = False
     note: str = ""
+    changed: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -175,12 +184,7 @@ class Comparison:
 
         It is the probability that runs of equal speed would overlap.
         """
-        if self.same_plan or self.answer.same is False:
-            return None
-        ours, theirs = self.selinger.seconds, self.stock.seconds
-        if apart(ours, theirs) is None or not is_large(ours, theirs):
-            return None
-        return sure(len(ours))
+        return self._judged.sure
 
     @property
     def faster(self) -> str | None:
@@ -189,9 +193,7 @@ class Comparison:
         They prove it where the plans differ, every run of one side was faster than every run of
         the other, there are at least four of each, and the medians differ by 3 % or more.
         """
-        if self.sure is None or self.sure < LEAST_SURE or self.ratio is None:
-            return None
-        return "Selinger" if self.ratio < 1 else "stock Spark"
+        return self._judged.faster
 
     @property
     def verdict(self) -> str:
@@ -202,44 +204,59 @@ class Comparison:
             return "Nothing was run: the tables have imported statistics and no data here."
         if self.answer.method == "error":
             return self._one_fails()
-        if self.answer.same is False:
-            return "The answers are DIFFERENT, so the times do not count."
-        return self._speed()
+        return self._judged.text
+
+    @property
+    def _judged(self) -> Verdict:
+        return judge(
+            self.stock.seconds,
+            self.selinger.seconds,
+            same_plan=self.same_plan,
+            same_answer=self.answer.same,
+        )
 
     def __str__(self) -> str:
         if self.failed:
             return self.verdict
+        changes = [bulleted(d.brief) for d in self.decisions if d.is_change]
         parts = [
             self.verdict,
             text_table(*self._times(), right=frozenset({1, 2, 3})),
             f"answer: {self.answer}",
+            "\n".join(filter(None, [self.changed, *changes])),
+            self.note,
+            *self._orders(),
             "plan:\n" + self.plan_diff if self.plan_diff else f"plan: {self._unchanged()}",
         ]
-        parts += self._orders()
-        if self.decisions:
-            parts.append(text_table(*summary(self.decisions)))
-        if self.note:
-            parts.append(self.note)
-        return "\n\n".join(parts)
+        return "\n\n".join(filter(None, parts))
+
+    def page(self) -> str:
+        """Write the comparison as an HTML page that needs no other file."""
+        return _page.document(
+            "Stock Spark and Selinger", f"<h1>Stock Spark and Selinger</h1>{self._body()}"
+        )
 
     def _repr_html_(self) -> str:
-        query = f"<details><summary>query</summary><pre>{escape(self.query)}</pre></details>"
-        verdict = f'<p style="white-space:pre-line"><b>{escape(self.verdict)}</b></p>'
+        return _page.fragment(self._body())
+
+    def _body(self) -> str:
+        verdict = _page.paragraph(self.verdict, "verdict")
+        query = _page.folded("query", _page.text_block(self.query))
         if self.failed:
             return verdict + query
-        plans = "".join(
-            f'<td style="vertical-align:top;text-align:left"><b>{name}</b>'
-            f'<pre style="max-width:45vw;overflow-x:auto">{escape(side.plan)}</pre></td>'
-            for name, side in (("stock Spark", self.stock), ("Selinger", self.selinger))
-        )
         return (
-            f"{verdict}{query}{html_table(*self._times())}"
-            f'<p style="white-space:pre-line">answer: {escape(str(self.answer))}</p>'
-            f"{''.join(f'<pre>{escape(order)}</pre>' for order in self._orders())}"
-            f"{decisions_html(self.decisions) if self.decisions else ''}"
-            f"<p>{escape(self.note)}</p>"
-            f"<p>plan: {diff_html(self.plan_diff) if self.plan_diff else self._unchanged()}</p>"
-            f"<details><summary>both plans</summary><table><tr>{plans}</tr></table></details>"
+            verdict
+            + _page.paragraph(f"answer: {self.answer}")
+            + _page.table(*self._times())
+            + _page.paragraph(self.note)
+            + _page.query(
+                self.changed,
+                self.decisions,
+                (self.stock.tree, self.selinger.tree),
+                (self.stock.plan, self.selinger.plan),
+                f"plan: {self._unchanged()}",
+            )
+            + query
         )
 
     def _orders(self) -> list[str]:
@@ -262,35 +279,6 @@ class Comparison:
         if self.selinger.error:
             return f"The query fails with Selinger only: {self.selinger.message}"
         return f"The query fails with stock Spark only: {self.stock.message}"
-
-    def _speed(self) -> str:
-        """Say which side is faster and how sure that is, or why nothing is claimed."""
-        if self.same_plan:
-            return "Same plan: the difference is noise."
-        ours, theirs = self.selinger.seconds, self.stock.seconds
-        if not ours or not theirs:
-            return "No times were measured."
-        ranges = f"stock Spark {_range(theirs)}, Selinger {_range(ours)}"
-        if apart(ours, theirs) is None:
-            return f"No difference shown: the runs overlap ({ranges})."
-        if sure(min(len(ours), len(theirs))) < LEAST_SURE:
-            return f"Too few runs to prove a difference ({ranges}): at least 4 are needed."
-        if not is_large(ours, theirs):
-            return f"No difference that matters: less than 3 % ({ranges})."
-        return self._claim(statistics.median(ours), statistics.median(theirs))
-
-    def _claim(self, ours: float, theirs: float) -> str:
-        times = f"({seconds(ours)} instead of {seconds(theirs)})"
-        what = (
-            f"Selinger is {theirs / ours:.{_places(theirs / ours)}f} times as fast {times}"
-            if ours < theirs
-            else f"Selinger is slower: it takes {ours / theirs:.{_places(ours / theirs)}f} times "
-            f"as long {times}"
-        )
-        same = ", with the same answer" if self.answer.same else ""
-        # Rounded down: a little less sure than it is.
-        percent = int(1000 * (self.sure or 0.0)) / 10
-        return f"{what}{same}: {percent:g} % sure, as the runs of the two do not overlap."
 
     def _times(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         headers = ("", "median", "fastest", "slowest", "rows", "runs")
@@ -426,9 +414,11 @@ class _Comparing:
                 outcomes[name] = self._in_mode(name, lambda: self._warm_up(small=small))
                 bar.update()
             answer = self._judge(outcomes["stock"], outcomes["selinger"])
-            plans, explanation, note = self._plans(outcomes)
+            plans, trees = self._plans(outcomes)
+            explanation, note = self._explained(outcomes["selinger"])
             decisions = explanation.decisions if explanation else ()
-            same = _same_plan(plans["stock"], plans["selinger"], decisions)
+            changed = any(decision.outcome == "changed" for decision in decisions)
+            same = same_plan(plans["stock"], plans["selinger"], changed=changed)
             longest = max(outcome.seconds for outcome in outcomes.values())
             ends = {name: (o.count, o.error, o.message) for name, o in outcomes.items()}
             outcomes.clear()  # the rows are not needed while measuring
@@ -439,7 +429,8 @@ class _Comparing:
                 times = self._measure(1 if same else runs, small, bar.update)
         texts = {name: executed(plan) for name, plan in plans.items()}
         sides = {
-            name: Side(tuple(times.get(name, ())), texts[name], *ends[name]) for name in _MODES
+            name: Side(tuple(times.get(name, ())), texts[name], *ends[name], trees.get(name))
+            for name in _MODES
         }
         return Comparison(
             query=self.text,
@@ -450,6 +441,7 @@ class _Comparing:
             plan_diff=plan_diff(texts["stock"], texts["selinger"]),
             same_plan=same,
             note=note,
+            changed=explanation.verdict if explanation else "",
         )
 
     def _in_mode(self, name: str, action: Callable[[], Any]) -> Any:
@@ -517,23 +509,32 @@ class _Comparing:
 
     def _plans(
         self, outcomes: Mapping[str, _Outcome]
-    ) -> tuple[dict[str, str], Explanation | None, str]:
-        """Explain what ran; over Spark Connect, and for a digest, what would run."""
-        plans = {name: self._plan(name, outcome) for name, outcome in outcomes.items()}
-        ours = outcomes["selinger"]
-        if ours.df is None or ours.error not in (None, _NO_DATA):
-            return plans, None, ""
-        with overridden(self.spark, {_MODE: _MODES["selinger"]}):
-            try:
-                return plans, explain(ours.df), ""
-            except ExplainMissing as error:
-                return plans, None, f"No decisions to show: {error}"
+    ) -> tuple[dict[str, str], dict[str, Node | None]]:
+        """Show what ran; over Spark Connect, and for a digest, what would run."""
+        plans, trees = {}, dict[str, Node | None]()
+        for name, outcome in outcomes.items():
+            printed = self._printed(name, outcome)
+            plans[name] = physical_plan(printed)
+            with suppress(ExplainMissing):  # said where the decisions are asked for
+                found = parse(printed)
+                trees[name] = found.tree if found else None
+        return plans, trees
 
-    def _plan(self, name: str, outcome: _Outcome) -> str:
+    def _printed(self, name: str, outcome: _Outcome) -> str:
         if outcome.df is None or outcome.error not in (None, _NO_DATA):
             return ""
         with overridden(self.spark, {_MODE: _MODES[name], **_WHOLE}):
-            return physical_plan(printed_plan(outcome.df))
+            return printed_in(self.spark, outcome.df, "json")
+
+    def _explained(self, ours: _Outcome) -> tuple[Explanation | None, str]:
+        """Give the decisions, or say why there are none to show."""
+        if ours.df is None or ours.error not in (None, _NO_DATA):
+            return None, ""
+        with overridden(self.spark, {_MODE: _MODES["selinger"]}):
+            try:
+                return explain(ours.df), ""
+            except ExplainMissing as error:
+                return None, f"No decisions to show: {error}"
 
     def _measure(
         self, runs: int, small: bool, advance: Callable[[], object]
@@ -578,25 +579,6 @@ def digest_answer(stock: Digest, selinger: Digest, tolerance: float) -> Answer:
     if stock.loosely:
         lines.append(f"only nulls were compared of: {', '.join(stock.loosely)}")
     return Answer(same, "digest", "\n".join(lines))
-
-
-def _same_plan(stock: str, selinger: str, decisions: Sequence[Decision]) -> bool | None:
-    """Tell whether both sides ran the same plan, by what was printed of it."""
-    if plan_diff(executed(stock), executed(selinger)):
-        return False
-    if any(decision.outcome == "changed" for decision in decisions):
-        return False
-    return True if is_final(stock) and is_final(selinger) else None
-
-
-def _range(times: Sequence[float]) -> str:
-    low, high = seconds(min(times)), seconds(max(times))
-    return low if low == high else f"{low} to {high}"
-
-
-def _places(factor: float) -> int:
-    """Give the decimal places of a factor: none that the runs could not tell apart."""
-    return 2 if factor < 1.95 else 1
 
 
 def _side_row(name: str, side: Side) -> tuple[str, ...]:

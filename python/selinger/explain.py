@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from selinger import _page
+from selinger._drawing import Node, figure, key, tree_of
 from selinger._query import active_session, checked_query
-from selinger._render import escape, html_table, quantity
+from selinger._render import quantity
 from selinger._spark import error_message, spark_errors
 from selinger.errors import ExplainMissing, QueryFailed
 from selinger.install import EXPLAIN_PROVIDER
@@ -89,6 +91,8 @@ class Decision:
     brief, full : tuple of str
         The decision in words: what was done, why, by which numbers, and how to change it. `full`
         has all numbers.
+    orders : tuple of Node or None
+        The tables in stock Spark's order and in the one chosen, where these differ: to be drawn.
     """
 
     rule: str
@@ -106,6 +110,7 @@ class Decision:
     title: str = ""
     brief: tuple[str, ...] = ()
     full: tuple[str, ...] = ()
+    orders: tuple[Node, Node] | None = None
 
     @property
     def is_change(self) -> bool:
@@ -168,6 +173,8 @@ class Explanation:
         What `str` leaves out, and how to see it.
     all : bool
         Whether `str` shows every decision with all its numbers, or only what changed.
+    tree : Node or None
+        The physical plan with the rows of its operators, as far as they are known: to be drawn.
     """
 
     decisions: tuple[Decision, ...]
@@ -179,34 +186,33 @@ class Explanation:
     truth: str = ""
     more: str = ""
     all: bool = False
+    tree: Node | None = None
 
     def __str__(self) -> str:
         if not self.decisions:
             return f"{self.verdict or _NOTHING}\n\n{self.plan}"
-        shown = [d for d in self.decisions if self.all or d.is_change]
-        paragraphs = ["\n".join(_bulleted(d.full if self.all else d.brief)) for d in shown]
+        paragraphs = [bulleted(d.full) for d in self.decisions] if self.all else self.changes
         truth = [self.truth, *(f"    {one}" for one in self.inputs if self.all)]
         more = "" if self.all else self.more
         return "\n".join(part for part in [self.verdict, *paragraphs, *truth, more] if part)
 
+    @property
+    def changes(self) -> list[str]:
+        """A paragraph for each change: what was done, why, by which numbers, and how to undo it."""
+        return [bulleted(d.brief) for d in self.decisions if d.is_change]
+
     def _repr_html_(self) -> str:
-        changes = "".join(
-            "<li>" + "<br>".join(map(escape, d.brief)) + "</li>"
-            for d in self.decisions
-            if d.is_change
-        )
-        opened = " open" if self.all else ""
-        every = (
-            f"<details{opened}><summary>all decisions and their numbers</summary>"
-            f"{decisions_html(self.decisions)}</details>"
-            if self.decisions
-            else ""
-        )
-        plan = f"<details><summary>plan</summary><pre>{escape(self.plan)}</pre></details>"
-        return (
-            f"<p><b>{escape(self.verdict or _NOTHING)}</b></p>"
-            f"{f'<ul>{changes}</ul>' if changes else ''}"
-            f"{f'<p>{escape(self.truth)}</p>' if self.truth else ''}{every}{plan}"
+        verdict = self.verdict or _NOTHING
+        # In mode advise the plan keeps the order written.
+        ran = (self.tree, None) if self.mode == "advise" else (None, self.tree)
+        drawn = figure("Plan", self.tree) + key(changed=False) if self.tree else ""
+        return _page.fragment(
+            _page.what_changed(verdict, self.decisions)
+            + _page.orders(self.decisions, ran)
+            + _page.paragraph(self.truth)
+            + _page.every_decision(self.decisions)
+            + (_page.folded("plan, drawn", drawn) if drawn else "")
+            + _page.folded("plan as text", _page.text_block(self.plan))
         )
 
 
@@ -338,6 +344,7 @@ def parse(text: str) -> Explanation | None:
             truth=str(body.get("truth") or ""),
             more=str(body.get("more") or ""),
             all=bool(body.get("all")),
+            tree=tree_of(body.get("tree") or ()),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ExplainMissing(
@@ -347,39 +354,9 @@ def parse(text: str) -> Explanation | None:
         ) from error
 
 
-def summary(decisions: tuple[Decision, ...]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Lay decisions out as a table."""
-    headers = ("node", "outcome", "chosen", "stock", "reason")
-    return headers, [
-        (d.node, d.outcome, d.chosen or "", d.stock or "", d.reason) for d in decisions
-    ]
-
-
-def decisions_html(decisions: tuple[Decision, ...]) -> str:
-    """Lay decisions out as an HTML table, with their numbers."""
-    headers = ("node", "outcome", "chosen", "stock", "reason", "why", "numbers", "setting")
-    return html_table(
-        headers,
-        [
-            (*row, d.why, "\n".join(map(str, d.numbers)), _setting(d))
-            for row, d in zip(summary(decisions)[1], decisions, strict=True)
-        ],
-    )
-
-
-def _bulleted(lines: tuple[str, ...]) -> list[str]:
-    return [f"* {lines[0]}", *(f"    {line}" for line in lines[1:])] if lines else []
-
-
-def _setting(decision: Decision) -> str:
-    if decision.setting is None:
-        return ""
-    value = decision.setting_value or "empty"
-    if value == "0" and decision.setting.endswith(".broadcastMaxBytes"):
-        value = "0: automatic"
-    if decision.setting_to is None:
-        return f"{decision.setting} (now {value})"
-    return f"{decision.setting} = {decision.setting_to or 'unset'} (now {value})"
+def bulleted(lines: tuple[str, ...]) -> str:
+    """Write a paragraph of a terminal's text."""
+    return "\n".join([f"* {lines[0]}", *(f"    {one}" for one in lines[1:])]) if lines else ""
 
 
 def _decision(entry: Mapping[str, Any]) -> Decision:
@@ -402,7 +379,13 @@ def _decision(entry: Mapping[str, Any]) -> Decision:
         title=str(entry.get("title") or entry["node"]),
         brief=tuple(map(str, entry.get("brief") or ())),
         full=tuple(map(str, entry.get("full") or ())),
+        orders=_orders(entry.get("orders")),
     )
+
+
+def _orders(entry: Mapping[str, Any] | None) -> tuple[Node, Node] | None:
+    stock, chosen = (tree_of((entry or {}).get(side) or ()) for side in ("stock", "chosen"))
+    return (stock, chosen) if stock and chosen else None
 
 
 def _input(entry: Mapping[str, Any]) -> Input:

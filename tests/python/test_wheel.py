@@ -167,4 +167,6 @@ def test_a_query_both_ways(environment: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert "answer: the same (all rows compared" in text
     assert "ShuffledHashJoin" in text
-    assert "<table>" in (tmp_path / "q.html").read_text()
+    page = (tmp_path / "q.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert ".selinger {" in page  # the style sheet is in the wheel

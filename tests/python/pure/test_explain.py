@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 import selinger
-from selinger._plan import diff_html, executed, normalised, plan_diff
+from selinger._page import diff_html
+from selinger._plan import executed, normalised, plan_diff, same_plan
 from selinger.explain import parse, physical_plan
 
 DECISION: dict[str, Any] = {
@@ -134,13 +135,40 @@ def test_prints_why_nothing_was_decided_and_the_plan() -> None:
     assert "decided nothing" in str(parsed(explained()))
 
 
+def test_html_says_what_changed_and_folds_the_rest() -> None:
+    html = parsed(explained(DECISION, KEPT, verdict="1 of 2 joins changed"))._repr_html_()
+    shown, _, folded = html.partition("<details>")
+    change = "<b>sales ⋈ customers: broadcast customers</b><p>The right side fits.</p></li></ul>"
+    assert shown.endswith(change)
+    assert "kept: every number" in folded
+    assert html.count("<details>") == html.count("</details>") == 2
+    assert " open" not in html
+
+
 def test_html_is_escaped() -> None:
-    html = parsed(explained({**DECISION, "why": "<script>x</script>"}))._repr_html_()
+    evil = {**DECISION, "brief": ["<i>", "<u>"], "full": ["<script>x</script>"]}
+    html = parsed(explained(evil, verdict="<b>"))._repr_html_()
+    assert "&lt;script&gt;x" in html
     assert "<script>" not in html
-    assert "Join Inner (a &lt; b)" in html
-    assert "broadcastMaxBytes = 8m (now 67108864)" in html
-    html = parsed(explained({**DECISION, "brief": ["<i>"]}, verdict="<b>"))._repr_html_()
-    assert "<p><b>&lt;b&gt;</b></p><ul><li>&lt;i&gt;</li></ul>" in html
+    assert '<p class="lead">&lt;b&gt;</p>' in html
+    assert "<li><b>&lt;i&gt;</b><p>&lt;u&gt;</p>" in html
+
+
+def test_reads_what_is_to_be_drawn() -> None:
+    join = {"depth": 0, "name": "⋈", "symbol": "⋈", "estimated": 9, "origin": "derived"}
+    inputs = [{"depth": 1, "name": name, "estimated": 5} for name in ("a", "b")]
+    order = {"stock": [join, *inputs], "chosen": [join, *reversed(inputs)]}
+    plan = [{"depth": 0, "name": "Range", "table": "range", "rows": 3}]
+    found = parsed(explained({**DECISION, "orders": order}, tree=plan))
+    assert found.tree
+    assert (found.tree.name, found.tree.rows) == ("range", 3)
+    written, chosen = found.decisions[0].orders or (None, None)
+    assert written
+    assert chosen
+    assert [node.name for node in written.nodes()] == ["⋈", "a", "b"]
+    assert [node.name for node in chosen.nodes()] == ["⋈", "b", "a"]
+    assert found._repr_html_().count("<svg") == 3
+    assert parsed(explained(DECISION)).tree is None
 
 
 def test_physical_plan_of_an_extended_explain() -> None:
@@ -160,7 +188,17 @@ def test_plan_diff_shows_what_changed() -> None:
     diff = plan_diff("Join\n+- SortMergeJoin [k#1]", "Join\n+- ShuffledHashJoin [k#2]")
     assert "-+- SortMergeJoin [k]" in diff
     assert "++- ShuffledHashJoin [k]" in diff
-    assert 'style="background' in diff_html(diff)
+    assert '<span class="gone">-+- SortMergeJoin [k]</span>' in diff_html(diff)
+    assert '<span class="come">++- ShuffledHashJoin [k]</span>' in diff_html(diff)
+
+
+def test_plans_that_differ_in_stages_only_are_the_same() -> None:
+    one, two = (f"ResultQueryStage {n}\n+- BroadcastQueryStage {n - 3}" for n in (3, 4))
+    assert same_plan(one, two, changed=False) is True
+    assert same_plan(one, two, changed=True) is False
+    early = "AdaptiveSparkPlan isFinalPlan=false\n+- Scan"
+    assert same_plan(early, early, changed=False) is None
+    assert same_plan(early, "Scan", changed=False) is False
 
 
 def test_executed_keeps_the_final_plan_of_nested_adaptive_plans() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,9 +48,39 @@ def test_compare_prints_a_table_and_html(joined: DataFrame) -> None:
     assert "Too few runs" in result.verdict
     assert "ShuffledHashJoin" in result.plan_diff
     assert "#" not in result.plan_diff
-    assert "<table>" in html
-    assert "both plans" in html
+    assert result.changed.startswith("1 of 1 join changed")
+    assert f"{result.changed}\n* facts ⋈ keys: " in text
+    assert html.index(result.verdict) < html.index("<table>") < html.index(result.changed)
+    assert html.index(result.changed) < html.index("<details>")
+    assert "plans, drawn" in html
     assert html.count("<details>") == html.count("</details>")
+    assert " open" not in html
+    assert "<script" not in html
+    for code in {d.reason for d in result.decisions if d.outcome == "changed"}:
+        assert f". <code>{code}</code></p>" in html  # behind its sentence
+    assert result.page().startswith("<!doctype html>")
+    assert result.verdict in result.page()
+
+
+@pytest.mark.usefixtures("no_broadcast")
+def test_compare_draws_both_plans_with_rows_that_came(joined: DataFrame) -> None:
+    result = selinger.compare(joined, runs=1)
+    stock, ours = result.stock.tree, result.selinger.tree
+    assert stock
+    assert ours
+    assert [n.name for n in stock.nodes() if n.symbol] == ["SortMergeJoin"]
+    assert [n.name for n in ours.nodes() if n.symbol] == ["ShuffledHashJoin"]
+    assert set(ours.tables) == {"facts", "keys"}
+    assert all(node.estimated for join in ours.nodes() if join.symbol for node in join.inputs)
+    if os.environ.get("SELINGER_TEST_CONNECT") != "1":  # there each explain plans anew
+        for tree in (stock, ours):
+            (join,) = (node for node in tree.nodes() if node.symbol)
+            assert join.rows == 20_000
+            assert sorted(node.rows or 0 for node in join.inputs) == [500, 20_000]
+    html = result._repr_html_()
+    assert html.count("<svg") == 2
+    assert '<g class="gone">' in html
+    assert '<g class="come">' in html
 
 
 def test_compare_draws_the_orders_of_joins(spark: SparkSession, tmp_path: Path) -> None:
@@ -70,7 +101,15 @@ def test_compare_draws_the_orders_of_joins(spark: SparkSession, tmp_path: Path) 
     assert "order chosen:" in drawing[0]
     assert all(any(name in line for line in drawing) for name in tables)
     assert "├─ ⋈" in drawing[2]
-    assert "order chosen:" in result._repr_html_()
+    html = result._repr_html_()
+    shown = html.partition('<div class="pair">')[2].partition("<details>")[0]
+    assert shown.count("<svg") == 2
+    assert "Order of 3 tables, as written" in shown
+    assert "Order of 3 tables, as chosen" in shown
+    assert all(f">{name}</tspan>" in shown for name in tables)
+    if os.environ.get("SELINGER_TEST_CONNECT") != "1":
+        # 200 of each 1,000 sold items times 20 places: all that the bad order joins first.
+        assert "4 M rows, " in shown
 
 
 def test_compare_sql(spark: SparkSession, tmp_path: Path) -> None:
@@ -90,6 +129,10 @@ def test_compare_with_nothing_to_change(spark: SparkSession) -> None:
     assert result.faster is None
     assert str(result).startswith("Same plan: the difference is noise.")
     assert "plan: unchanged" in str(result)
+    html = result._repr_html_()
+    assert "plan: unchanged" in html
+    assert 'class="mark"' not in html
+    assert "<li>" not in html
 
 
 def test_compare_in_a_session_whose_mode_is_off(spark: SparkSession) -> None:

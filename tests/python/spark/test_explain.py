@@ -33,7 +33,11 @@ def test_explain_gives_the_decision_about_a_join(joined: DataFrame) -> None:
     assert "Selinger" not in explanation.plan
     assert "== Extended Information (Selinger) ==" in explanation.text
     assert decision.why in " ".join(str(explanation).split()) or decision.reason in str(explanation)
-    assert decision.reason in explanation._repr_html_()
+    html = explanation._repr_html_()
+    assert f"<p>{decision.why} <code>{decision.reason}</code></p>" in html
+    assert html.index(explanation.verdict) < html.index("<li>") < html.index("<details>")
+    assert "plan, drawn" in html
+    assert "<b>facts ⋈ keys: " in html
 
 
 @pytest.mark.usefixtures("no_broadcast")

@@ -42,6 +42,7 @@ def parser(
     add("--layout", choices=LAYOUTS, default=GENERATED, help="how rows lie in files")
     add("--queries", default="all", help="all, q01,q05,q20-q29, or every:3")
     add("--runs", type=int, default=3, help="measured runs of every query and profile")
+    add("--until-clear", action="store_true", help="warm up, and stop when the verdict is clear")
     add("--settle", type=int, default=0, help="queries run once, unmeasured, before the first")
     add("--planning-runs", type=int, default=5, help="plannings alone, for the planning time")
     add("--profiles", default="stock,selinger", help=f"of {','.join(NAMES)}; the first is the base")
@@ -67,6 +68,7 @@ def configuration(
         "layout": options.layout,
         "suite_queries": len(load_queries(options.suite)),
         "runs": options.runs,
+        "until_clear": options.until_clear,
         "settle": options.settle,
         "planning_runs": options.planning_runs,
         "timeout_s": options.timeout,
@@ -152,7 +154,13 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             for profile in profiles
         }
         bench = Bench(
-            clients, yardstick, work, options.runs, options.planning_runs, options.timeout
+            clients,
+            yardstick,
+            work,
+            options.runs,
+            options.planning_runs,
+            options.timeout,
+            options.until_clear,
         )
         try:
             measure_all(bench, queries, state, options.settle)

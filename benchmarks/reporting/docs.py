@@ -158,7 +158,7 @@ def of_queries(figures: Figures) -> str:
     lines = [row_cells(row, profiles) for row in rows]
     return "\n\n".join(
         [
-            table(["", ""], headlines(summary, profiles)),
+            table(["", ""], headlines(summary, profiles, singles=True)),
             f"Gains most: {_some(ranked[:SHOWN])}.",
             f"Gains least, or loses: {_some(ranked[: -SHOWN - 1 : -1])}.",
             f"<details><summary>All {len(rows)} queries</summary>",

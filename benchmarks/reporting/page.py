@@ -1,206 +1,142 @@
-"""One self-contained HTML page about a run: headline figures, ratios, plans and decisions."""
+"""One self-contained HTML page about a run: what came out, and each query with what changed."""
 
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from selinger import Decision
-from selinger._plan import diff_html, executed, plan_diff
+from selinger import Explanation, _page
+from selinger._drawing import Node, tree_of
+from selinger._plan import executed
 from selinger._render import quantity
-from selinger.explain import decisions_html, parse, physical_plan
+from selinger.explain import parse, physical_plan
 
 from benchmarks.paths import scale_text
-from benchmarks.reporting.chart import TIMES, kind, ratio_chart, times
 from benchmarks.reporting.figures import Row
 from benchmarks.reporting.state import read_state, state_path
 from benchmarks.reporting.table import answer_word, headlines, number, seconds
+from benchmarks.reporting.verdicts import called, of_all, verdict_of
 
-Details = dict[str, str]
-"""What explain printed of the plan that ran, by profile."""
+Details = dict[str, dict[str, Any]]
+"""By profile: what explain printed of the plan that ran, and that plan as a tree."""
 
-STYLE = Path(__file__).with_name("report.css")
-OPEN_TARGET = (
-    "const o=()=>{const d=document.getElementById(location.hash.slice(1));"
-    "if(d&&d.open===false){d.open=true;d.scrollIntoView()}};"
-    "addEventListener('hashchange',o);o()"
-)
-FIGURES = (
-    ("rows_out_of_joins", "rows out of joins", ""),
-    ("shuffled_bytes", "shuffled", "bytes"),
-    ("sort_ms", "sorting, all tasks", "ms"),
-    ("spilled_bytes", "spilled", "bytes"),
-)
-SHOWN = (
-    "BroadcastHashJoin",
-    "BroadcastNestedLoopJoin",
-    "CartesianProduct",
-    "Exchange",
-    "Expand",
-    "HashAggregate",
-    "ObjectHashAggregate",
-    "ShuffledHashJoin",
-    "Sort",
-    "SortAggregate",
-    "SortMergeJoin",
-    "Window",
-)
-"""Operators whose number is worth a word."""
+FIGURES = (("rows_out_of_joins", "rows out of joins", ""), ("shuffled_bytes", "shuffled", "bytes"))
+KEY = (("faster", "faster"), ("slower", "slower"), ("even", "not proven"))
+WIDEST = 5.0
+"""The factor at which a query's bar ends."""
 
 
-def sides(results: dict[str, Any]) -> tuple[str, str]:
+def sides(results: Mapping[str, Any]) -> tuple[str, str]:
     names = list(results["config"]["profiles"])
     return names[0], names[-1]
 
 
-def decisions_of(details: Details, side: str) -> tuple[Decision, ...]:
+def explained(details: Details, side: str) -> Explanation | None:
     """Read a side's decisions; a stock side has none."""
-    found = parse(details.get(side, ""))
-    return found.decisions if found else ()
+    return parse(details.get(side, {}).get("explained", ""))
 
 
-def operator_change(before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """Say which operators a plan has more or fewer of; those that went come first."""
-    changed = [
-        (after.get(name, 0) - before.get(name, 0), name)
-        for name in SHOWN
-        if before.get(name, 0) != after.get(name, 0)
+def query_section(row: Row, details: Details, profiles: tuple[str, str]) -> str:
+    """Write what is known of one query, folded: the verdict, what changed and why, the rest."""
+    verdict, name, word = verdict_of(row, profiles), escape(row["name"]), answer_word(row)
+    bad = "" if word in ("equal", "ties") else f'<span class="bad">{escape(word)}</span> '
+    took = " → ".join(seconds(row, side) for side in profiles)
+    found = explained(details, profiles[1])
+    changed = found.verdict if found else ""
+    theirs, ours = (
+        executed(physical_plan(details.get(side, {}).get("explained", ""))) for side in profiles
+    )
+    body = _page.query(
+        changed,
+        found.decisions if found else (),
+        (_tree(details, profiles[0]), _tree(details, profiles[1])),
+        (theirs, ours),
+        "The same plan ran on both sides.",
+        called(profiles),
+    )
+    notes = [
+        *(f"{side}: {row['verdicts'].get(side)}, {text}" for side, text in _notes(row)),
+        _figures(row, profiles),
     ]
-    return ", ".join(
-        f"{name} {before.get(name, 0)}→{after.get(name, 0)}" for _, name in sorted(changed)
-    )
-
-
-def change_of(row: Row, details: Details, base: str, candidate: str) -> str:
-    """Say in a line what is different about a query's plan, and why."""
-    operators = row.get("operators", {})
-    change = operator_change(operators.get(base, {}), operators.get(candidate, {}))
-    reasons = Counter(
-        decision.reason
-        for decision in decisions_of(details, candidate)
-        if decision.outcome == "changed"
-    )
-    because = ", ".join(f"{reason} {TIMES}{count}" for reason, count in sorted(reasons.items()))
-    return (change or "same operators") + (f" ({because})" if because else "")
-
-
-def query_section(row: Row, details: Details, base: str, candidate: str) -> str:
-    """Write what is known of one query: times, answers and changes; below, folded, the rest."""
-    name = escape(row["name"])
-    ratio = row.get("ratio")
-    said = f'<span class="{kind(ratio)}-text">{times(ratio)}</span>' if ratio else ""
-    took = f"{seconds(row, base)} → {seconds(row, candidate)} s, "
-    took += f"DuckDB {number(row.get('duckdb_s'))} s"
-    word = answer_word(row)
-    bad = "" if word in ("equal", "ties") else ' class="bad"'
-    change = escape(change_of(row, details, base, candidate))
     return (
-        f'<details id="{name}"><summary><b>{name}</b> {took} {said} '
-        f'<span{bad}>{escape(word)}</span> <span class="what">{change}</span>'
-        f'</summary><div class="inside">{_problems(row)}{_figures(row, base, candidate)}'
-        f"{_decisions(decisions_of(details, candidate))}"
-        f"{_plans(details, base, candidate)}</div></details>"
+        f'<details class="query"><summary>{_bar(row.get("ratio"), verdict.kind)}<b>{name}</b> · '
+        f'<span class="said {verdict.kind}">{verdict.short}</span> · {bad}'
+        f'<span class="quiet">{took} s · {escape(changed)}</span></summary><div>'
+        + _page.paragraph(verdict.text, "verdict")
+        + body
+        + "".join(_page.paragraph(text, "quiet") for text in notes)
+        + "</div></details>"
     )
 
 
-def _problems(row: Row) -> str:
-    texts = [f"{side} failed: {text}" for side, text in row.get("failures", {}).items()]
-    texts += [
-        f"{side}: {row.get('verdicts', {}).get(side)}, {text}"
-        for side, text in row.get("notes", {}).items()
-    ]
-    return "".join(f'<p class="quiet">{escape(text)}</p>' for text in texts)
+def _bar(ratio: float | None, kind: str) -> str:
+    """Draw a ratio: to the left of the middle where it is below 1, in colour where proven."""
+    length = max(-1.0, min(1.0, math.log(ratio or 1.0, WIDEST))) * 50
+    start = 50 + min(length, 0.0)
+    return (
+        f'<span class="bar {kind}" aria-hidden="true">'
+        f'<i style="left:{start:.0f}%;width:{abs(length):.0f}%"></i></span>'
+    )
 
 
-def _figures(row: Row, base: str, candidate: str) -> str:
+def _tree(details: Details, side: str) -> Node | None:
+    """Take Selinger's own tree, which has estimates, or else what Spark's listener has."""
+    found = explained(details, side)
+    return (found.tree if found else None) or tree_of(details.get(side, {}).get("tree", ()))
+
+
+def _notes(row: Row) -> list[tuple[str, str]]:
+    return list(row.get("notes", {}).items())
+
+
+def _figures(row: Row, profiles: tuple[str, str]) -> str:
     metrics = row.get("metrics", {})
     lines = [
-        (label, *(metrics.get(side, {}).get(key) for side in (base, candidate)), unit)
+        (label, *(metrics.get(side, {}).get(key) for side in profiles), unit)
         for key, label, unit in FIGURES
     ]
-    lines.append(("planning", *(row.get(f"planning_{s}_ms") for s in (base, candidate)), "ms"))
+    lines.append(("planning", *(row.get(f"planning_{s}_ms") for s in profiles), "ms"))
     said = [
-        f"{label} {quantity(ours, unit)} → {quantity(theirs, unit)}"
-        for label, ours, theirs, unit in lines
-        if ours is not None and theirs is not None and (ours or theirs)
+        f"{label} {quantity(theirs, unit)} → {quantity(ours, unit)}"
+        for label, theirs, ours, unit in lines
+        if ours is not None and theirs is not None
     ]
-    return f'<p class="quiet">{escape(" · ".join(said))}</p>' if said else ""
+    return " · ".join([*said, f"DuckDB took {number(row.get('duckdb_s'))} s"])
 
 
-def _decisions(decisions: Sequence[Decision]) -> str:
-    """Write the decisions: those that changed the plan in sight, all others folded."""
-    if not decisions:
-        return ""
-    folded = {"same": "left as stock has them", "informed": "statistics read"}
-    seen = tuple(one for one in decisions if one.outcome not in folded)
-    text = decisions_html(seen) if seen else '<p class="quiet">Nothing changed.</p>'
-    for outcome, label in folded.items():
-        rest = tuple(one for one in decisions if one.outcome == outcome)
-        if rest:
-            text += f'<details><summary class="quiet">{len(rest)} {label}</summary>'
-            text += f"{decisions_html(rest)}</details>"
-    return f"<h3>Decisions</h3>{text}"
-
-
-def _plans(details: Details, base: str, candidate: str) -> str:
-    plans = {
-        side: executed(physical_plan(details[side]))
-        for side in (base, candidate)
-        if side in details
-    }
-    if len(plans) < 2:
-        return ""
-    diff = plan_diff(plans[base], plans[candidate])
-    whole = "".join(
-        f"<details><summary>plan of {escape(side)}</summary><pre>{escape(plan)}</pre></details>"
-        for side, plan in plans.items()
-    )
-    shown = diff_html(diff) if diff else '<p class="quiet">The same plan ran on both sides.</p>'
-    return f'<h3>Plans that ran, compared</h3><div class="scroll">{shown}</div>{whole}'
-
-
-def heading(results: dict[str, Any]) -> str:
-    config = results["config"]
+def heading(results: Mapping[str, Any]) -> tuple[str, str]:
+    """Write the title, and the facts of the run."""
+    config, machine = results["config"], results["machine"]
     data = f"{config['suite'].upper().replace('TPC', 'TPC-')} SF {scale_text(config['scale'])}"
-    machine = results["machine"]
     conf = next(iter(config["profiles"].values()))["conf"]
+    runs = f"{'up to ' * bool(config.get('until_clear'))}{config['runs']} measured runs"
     facts = [
         f"Spark {results['spark']}",
         f"DuckDB {results['duckdb']}",
-        f"{config['runs']} run{'s' if config['runs'] != 1 else ''} a query and side, in turn",
+        f"{runs} of each query and side, in turn",
         f"{conf['spark.master']}, {conf['spark.driver.memory']} heap each",
         f"{machine['cores']} cores, {machine.get('memory_gib', '?')} GiB",
         f"commit {results['commit'][:12]}",
     ]
-    base, candidate = sides(results)
-    title = f"{candidate.capitalize()} against {base} Spark, {data}"
-    return f'<h1>{escape(title)}</h1><p class="quiet">{escape(" · ".join(facts))}</p>'
+    base, candidate = called(sides(results))
+    return f"{candidate} against {base}, {data}", " · ".join(facts)
 
 
-def page(results: dict[str, Any], details: Mapping[str, Details]) -> str:
-    base, candidate = sides(results)
-    rows = results["rows"]
-    cards = "".join(
-        f'<div class="tile"><b>{escape(figure)}</b><span>{escape(label)}</span></div>'
-        for label, figure in headlines(results["summary"], [base, candidate])
-    )
-    sections = "".join(
-        query_section(row, details.get(row["name"], {}), base, candidate) for row in rows
-    )
-    key = (
-        '<p class="key quiet"><i class="faster"></i>faster by more than a tenth'
-        '<i class="even"></i>even<i class="slower"></i>slower by more than a tenth</p>'
-    )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(candidate.capitalize())} against {escape(base)} Spark</title>"
-        f"<style>{STYLE.read_text()}</style></head><body>{heading(results)}"
-        f'<div class="tiles">{cards}</div><h2>Time of each query, {escape(candidate)} / '
-        f'{escape(base)}</h2>{key}<div class="scroll">{ratio_chart(rows, base, candidate)}</div>'
-        f"<h2>Plans and decisions</h2>{sections}<script>{OPEN_TARGET}</script></body></html>"
+def page(results: Mapping[str, Any], details: Mapping[str, Details]) -> str:
+    profiles, rows, summary = sides(results), results["rows"], results["summary"]
+    title, facts = heading(results)
+    key = "".join(f'<span class="said {kind}">■ {word}</span> ' for kind, word in KEY)
+    sections = "".join(query_section(row, details.get(row["name"], {}), profiles) for row in rows)
+    return _page.document(
+        title,
+        f"<h1>{escape(title)}</h1>"
+        + _page.paragraph(of_all(rows, summary, profiles), "verdict")
+        + _page.paragraph(facts, "quiet")
+        + _page.folded("figures of all", _page.table(("", ""), headlines(summary, profiles)))
+        + "<h2>Queries: what changed, and why</h2>"
+        + f'<p class="quiet">Bars: to the left faster, to the right slower. {key}</p>{sections}',
     )
 
 

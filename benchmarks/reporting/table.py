@@ -7,6 +7,7 @@ from statistics import median
 from selinger._render import quantity, text_table
 
 from benchmarks.reporting.figures import Row
+from benchmarks.reporting.verdicts import of_all, verdict_of
 
 
 def render(
@@ -59,8 +60,14 @@ def row_header(profiles: Sequence[str]) -> list[str]:
     return ["query", *(f"{name} s" for name in profiles), "DuckDB s", *compared, "answers"]
 
 
-def headlines(summary: Row, profiles: Sequence[str]) -> list[tuple[str, str]]:
-    """Sum a run up: what a figure is, and the figure; of several sides, in their order."""
+def headlines(
+    summary: Row, profiles: Sequence[str], *, singles: bool = False
+) -> list[tuple[str, str]]:
+    """
+    Sum a run up: what a figure is, and the figure; of several sides, in their order.
+
+    Ratios of single queries are shown where they are of enough runs to be published.
+    """
 
     def sides(key: str, unit: str) -> str:
         found = [summary.get(f"{name}_{key}") for name in profiles]
@@ -77,10 +84,10 @@ def headlines(summary: Row, profiles: Sequence[str]) -> list[tuple[str, str]]:
         found += [
             ("ratio of the totals", number(summary["total_ratio"])),
             ("geometric mean of the ratios", number(summary["geomean_ratio"])),
-            ("best ratio", f"{number(best['ratio'])} ({best['name']})"),
-            ("worst ratio", f"{number(worst['ratio'])} ({worst['name']})"),
-            ("faster by more than a tenth", f"{summary['faster']} of {summary['rated']}"),
-            ("slower by more than a tenth", f"{summary['slower']} of {summary['rated']}"),
+            ("best ratio", f"{number(best['ratio'])} ({best['name']})" * singles),
+            ("worst ratio", f"{number(worst['ratio'])} ({worst['name']})" * singles),
+            ("faster by more than a tenth", f"{summary['faster']} of {summary['rated']}" * singles),
+            ("slower by more than a tenth", f"{summary['slower']} of {summary['rated']}" * singles),
             ("planning time added, median", f"{number(summary['planning_added_ms_median'], 1)} ms"),
         ]
     found += [
@@ -95,12 +102,13 @@ def headlines(summary: Row, profiles: Sequence[str]) -> list[tuple[str, str]]:
 def results_table(rows: Sequence[Row], summary: Row, profiles: Sequence[str]) -> str:
     lines = [row_cells(row, profiles) for row in rows]
     totals = render(["", ""], headlines(summary, profiles)).split("\n", 2)[2]
-    return f"{render(row_header(profiles), lines)}\n\n{totals}"
+    said = of_all(rows, summary, profiles)
+    return f"{render(row_header(profiles), lines)}\n\n{totals}\n\n{said}"
 
 
 def progress_line(row: Row, profiles: Sequence[str]) -> str:
     parts = [f"{name} {seconds(row, name)} s" for name in profiles]
     parts.append(f"duckdb {number(row.get('duckdb_s'))} s")
-    if row.get("ratio"):
-        parts.append(f"ratio {number(row['ratio'])}")
+    if len(profiles) > 1:
+        parts.append(verdict_of(row, profiles).short)
     return f"{row['name']}: {', '.join([*parts, answer_word(row)])}"

@@ -8,6 +8,9 @@ from statistics import median
 from typing import Any
 
 import duckdb
+from selinger._plan import same_plan
+from selinger._verdict import is_clear
+from selinger.explain import parse, physical_plan
 
 from benchmarks.datasets.queries import Query, without_limit
 from benchmarks.reporting.figures import rate
@@ -36,6 +39,7 @@ class Bench:
     runs: int = 3
     planning_runs: int = 5
     timeout: float = 600.0
+    until_clear: bool = False
 
     def measure(self, query: Query, turn: int) -> dict[str, Any]:
         found = self.run_in_turn(query, turn, self.runs, details=True)
@@ -64,22 +68,37 @@ class Bench:
             failures[DUCKDB] = str(error)[:500]
         row |= rate(row, list(self.clients))
         row |= sum_up_answers(answers, judge(answers, self.work), failures)
-        for figure in ("metrics", "operators"):
-            row[figure] = {name: runs.first.get(figure, {}) for name, runs in found.items()}
+        row["same_plan"] = ran_same_plan(found)
+        row["metrics"] = {name: runs.first.get("metrics", {}) for name, runs in found.items()}
         row["metrics"][DUCKDB] = joined
-        details = {name: runs.first.get("explained", "") for name, runs in found.items()}
+        details = {
+            name: {"explained": runs.first["explained"], "tree": runs.first["tree"]}
+            for name, runs in found.items()
+            if runs.first
+        }
         return {"row": row, "details": details}
 
     def run_in_turn(self, query: Query, turn: int, runs: int, *, details: bool) -> dict[str, Runs]:
-        """Run a query on every profile, one after the other, again and again."""
+        """
+        Run a query on every profile, one after the other, again and again.
+
+        Until it is clear what can be said of the times: after a run that is not measured, and with
+        so many runs at most.
+        """
         found = {name: Runs() for name in self.clients}
-        for number in range(runs):
+        warms_up = self.until_clear and details
+        for number in range(runs + warms_up):
             names = list(self.clients)
             if (number + turn) % 2:
                 names.reverse()
             for name in names:
                 if not found[name].failure:
                     self._run_once(query, name, found[name], details and number == 0)
+            if warms_up and number == 0:
+                for one in found.values():
+                    one.seconds, one.planning_ms = [], []
+            elif self.until_clear and (ran_same_plan(found) or is_clear(*_ends(found))):
+                break
         return found
 
     def plan(self, query: Query, found: Mapping[str, Runs]) -> None:
@@ -133,6 +152,22 @@ class Bench:
         except duckdb.Error:
             return False
         return True
+
+
+def ran_same_plan(found: Mapping[str, Runs]) -> bool | None:
+    """Tell whether the first and the last profile ran the same plan; None if that is not known."""
+    texts = [runs.first.get("explained", "") for runs in found.values()]
+    if not (texts[0] and texts[-1]):
+        return None
+    explained = parse(texts[-1])
+    decisions = explained.decisions if explained else ()
+    changed = any(one.outcome == "changed" for one in decisions)
+    return same_plan(physical_plan(texts[0]), physical_plan(texts[-1]), changed=changed)
+
+
+def _ends(found: Mapping[str, Runs]) -> tuple[list[float], list[float]]:
+    times = [runs.seconds for runs in found.values()]
+    return times[0], times[-1]
 
 
 def _writer(sql: str, write: Callable[[str, Path], bool]) -> Writer | None:

@@ -6,7 +6,6 @@ metrics, ANALYZE statistics, and the heap. Nothing here runs inside the measured
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -66,10 +65,20 @@ def nodes(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
 WANTED = {
     "rows_out_of_joins": ("Join", "number of output rows"),
     "shuffled_bytes": ("Exchange", "shuffle bytes written"),
-    "sort_ms": ("Sort", "sort time"),
-    "spilled_bytes": ("", "spill size"),
 }
 """Sum over all operators whose name has the first text, of the metric named second."""
+
+
+ROWS = ("number of output rows", "shuffle records written")
+JOINS = {
+    "LeftOuter": "⟕",
+    "RightOuter": "⟕",
+    "FullOuter": "⟗",
+    "LeftSemi": "⋉",
+    "LeftAnti": "▷",
+    "ExistenceJoin": "∃",
+}
+"""How joins are drawn; all others are inner joins."""
 
 
 def wanted_metrics(tree: dict[str, Any]) -> dict[str, set[int]]:
@@ -85,7 +94,7 @@ def wanted_metrics(tree: dict[str, Any]) -> dict[str, set[int]]:
 
 
 def metric_sums(spark: SparkSession, tree: dict[str, Any]) -> dict[str, int]:
-    """Sum rows out of joins, shuffled bytes, sort time and spilled bytes of a finished plan."""
+    """Sum the rows out of joins and the shuffled bytes of a finished plan."""
     context = spark._jvm.org.apache.spark.util.AccumulatorContext  # type: ignore[union-attr]  # noqa: SLF001
     sums = dict.fromkeys(WANTED, 0)
     for figure, accumulators in wanted_metrics(tree).items():
@@ -96,9 +105,23 @@ def metric_sums(spark: SparkSession, tree: dict[str, Any]) -> dict[str, int]:
     return sums
 
 
-def operator_counts(tree: dict[str, Any]) -> dict[str, int]:
-    counts = Counter(node["nodeName"].split(" ")[0] for node in nodes(tree))
-    return dict(sorted(counts.items()))
+def drawn(spark: SparkSession, tree: dict[str, Any], depth: int = 0) -> list[dict[str, Any]]:
+    """Give a finished plan as Selinger's explain does in JSON, for sessions without Selinger."""
+    context = spark._jvm.org.apache.spark.util.AccumulatorContext  # type: ignore[union-attr]  # noqa: SLF001
+    name, text = tree["nodeName"].strip(), tree["simpleString"]
+    entry: dict[str, Any] = {"depth": depth, "name": name}
+    for metric in tree.get("metrics", []):
+        found = context.get(int(metric["accumulatorId"])) if metric["name"] in ROWS else None
+        if found is not None and found.isDefined():
+            entry["rows"] = found.get().value()
+    inputs = tree.get("children", []) if name != "EmptyRelation" else []
+    if "Join" in name or name == "CartesianProduct":
+        kind = next((kind for kind in JOINS if f", {kind}" in text), "")
+        entry["symbol"] = JOINS.get(kind, "⋈")
+        inputs = inputs[::-1] if kind == "RightOuter" else inputs
+    if location := tree.get("metadata", {}).get("Location"):
+        entry["table"] = location.rstrip("]").rpartition("/")[2].removesuffix(".parquet")
+    return [entry, *(below for one in inputs for below in drawn(spark, one, depth + 1))]
 
 
 def order_columns(frame: DataFrame) -> list[int]:

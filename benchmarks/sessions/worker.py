@@ -68,7 +68,7 @@ class Worker:
             tree = jvm.plan_tree(self.spark, frame)
             reply["explained"] = public_text(printed_plan(frame))
             reply["metrics"] = jvm.metric_sums(self.spark, tree)
-            reply["operators"] = jvm.operator_counts(tree)
+            reply["tree"] = jvm.drawn(self.spark, tree)
         return reply
 
     def plan(self, request: Request) -> Reply:

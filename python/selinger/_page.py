@@ -43,15 +43,16 @@ def _style() -> str:
     return f"<style>{_STYLE.read_text(encoding='utf-8')}</style>"
 
 
-def folded(title: str, body: str) -> str:
-    """Hide something behind a click.
+def folded(title: str, body: str, *, opened: bool = False) -> str:
+    """Hide something behind a click, unless it was asked for.
 
     Examples
     --------
     >>> folded("query", "<pre>SELECT 1</pre>")
     '<details><summary>query</summary><pre>SELECT 1</pre></details>'
     """
-    return f"<details><summary>{escape(title)}</summary>{body}</details>"
+    state = " open" if opened else ""
+    return f"<details{state}><summary>{escape(title)}</summary>{body}</details>"
 
 
 def paragraph(text: str, kind: str = "") -> str:
@@ -151,7 +152,7 @@ def _coded(line: str) -> str:
     return f"{escape(found['text'])} <code>{escape(found['code'])}</code>"
 
 
-def every_decision(decisions: Sequence[Decision]) -> str:
+def every_decision(decisions: Sequence[Decision], *, opened: bool = False) -> str:
     """List all decisions with all their numbers, folded; nothing if there are none."""
     if not decisions:
         return ""
@@ -159,8 +160,11 @@ def every_decision(decisions: Sequence[Decision]) -> str:
         "<li>" + "".join(f"<p>{_coded(line)}</p>" for line in decision.full) + "</li>"
         for decision in decisions
     )
+    count = f"{len(decisions)} decision{'' if len(decisions) == 1 else 's'}"
     return folded(
-        f"all {len(decisions)} decisions and their numbers", f'<ul class="changes">{listed}</ul>'
+        f"all decisions and their numbers: {count}",
+        f'<ul class="changes">{listed}</ul>',
+        opened=opened,
     )
 
 

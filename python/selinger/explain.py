@@ -172,7 +172,7 @@ class Explanation:
     more : str
         What `str` leaves out, and how to see it.
     all : bool
-        Whether `str` shows every decision with all its numbers, or only what changed.
+        Whether all decisions and numbers are shown, or only what changed and the rest folded.
     tree : Node or None
         The physical plan with the rows of its operators, as far as they are known: to be drawn.
     """
@@ -210,7 +210,7 @@ class Explanation:
             _page.what_changed(verdict, self.decisions)
             + _page.orders(self.decisions, ran)
             + _page.paragraph(self.truth)
-            + _page.every_decision(self.decisions)
+            + _page.every_decision(self.decisions, opened=self.all)
             + (_page.folded("plan, drawn", drawn) if drawn else "")
             + _page.folded("plan as text", _page.text_block(self.plan))
         )

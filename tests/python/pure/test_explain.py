@@ -143,6 +143,9 @@ def test_html_says_what_changed_and_folds_the_rest() -> None:
     assert "kept: every number" in folded
     assert html.count("<details>") == html.count("</details>") == 2
     assert " open" not in html
+    asked = parsed(explained(DECISION, KEPT, all=True))._repr_html_()
+    assert "<details open><summary>all decisions and their numbers: 2 decisions<" in asked
+    assert asked.count(" open") == 1
 
 
 def test_html_is_escaped() -> None:

@@ -69,7 +69,7 @@ def error_condition(error: Exception) -> str:
     >>> error_condition(Exception("[FAILED_READ_FILE] It is no file."))
     'FAILED_READ_FILE'
     >>> error_condition(Exception("part 7 of 12 is missing"))
-    'Exception: part N of N is missing'
+    'part N of N is missing'
     """
     told = getattr(error, "getCondition", None)
     condition = told() if told else None
@@ -79,7 +79,8 @@ def error_condition(error: Exception) -> str:
     named = _CONDITION.match(message)
     if named:
         return named.group(1)
-    return f"{type(error).__name__}: {re.sub(r'[0-9]+', 'N', message.splitlines()[0])}"
+    # Without the error's type, which is py4j's for some errors of a classic session.
+    return re.sub(r"[0-9]+", "N", message.splitlines()[0])
 
 
 @contextmanager

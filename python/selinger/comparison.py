@@ -484,9 +484,9 @@ class _Comparing:
         if stock.error and stock.error == selinger.error:
             return Answer(None, "error", stock.message)
         if stock.error or selinger.error:
-            none = "no error"
-            detail = f"stock Spark: {stock.error or none}; Selinger: {selinger.error or none}"
-            return Answer(False, "error", detail)
+            ends = (("stock Spark", stock.message), ("Selinger", selinger.message))
+            lines = [f"{name}: {message or 'no error'}" for name, message in ends]
+            return Answer(False, "error", "\n".join(lines))
         answer = self._differ(stock, selinger)
         if answer.same:
             return answer
@@ -583,7 +583,7 @@ def digest_answer(stock: Digest, selinger: Digest, tolerance: float) -> Answer:
 
 def _side_row(name: str, side: Side) -> tuple[str, ...]:
     times = side.seconds
-    rows = f"{side.rows:,}" if side.rows is not None else (side.error or "")
+    rows = f"{side.rows:,}" if side.rows is not None else "failed" if side.error else ""
     if not times:
         return (name, "", "", "", rows, "0")
     return (

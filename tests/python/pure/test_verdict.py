@@ -104,10 +104,11 @@ def test_a_query_that_fails_on_both_sides_is_a_failed_query() -> None:
 
 def test_a_query_that_fails_on_one_side_says_on_which() -> None:
     bad = Side((), "", None, "OUT", "[OUT] It is out.")
-    failed = Answer(False, "error", "stock Spark: no error; Selinger: OUT")
+    failed = Answer(False, "error", "stock Spark: no error\nSelinger: [OUT] It is out.")
     found = dataclasses.replace(comparison((), ()), selinger=bad, answer=failed)
     assert not found.failed
     assert found.verdict == "The query fails with Selinger only: [OUT] It is out."
+    assert "<td>failed</td>" in found._repr_html_()
 
 
 def test_measuring_ends_when_the_answer_is_clear() -> None:
@@ -136,6 +137,15 @@ def test_an_error_of_java_is_told_in_the_words_of_spark() -> None:
         "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///t.parquet.  "
         "SQLSTATE: KD001"
     )
+
+
+def test_an_error_of_java_without_a_condition_is_not_named_after_py4j() -> None:
+    class Py4JJavaError(Exception):
+        pass
+
+    error = Py4JJavaError(": java.lang.OutOfMemoryError: Not enough memory for table 7")
+    assert error_condition(error).endswith("Not enough memory for table N")
+    assert "Py4J" not in error_condition(error)
 
 
 def test_an_error_of_java_becomes_one_of_ours() -> None:

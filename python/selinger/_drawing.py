@@ -336,14 +336,24 @@ def _name(node: Node) -> str:
 
 def _rest(node: Node) -> str:
     """Write rows, estimated and true, and what is done to them next."""
-    parts = []
-    if node.rows is not None:
-        parts.append(f"{short_count(node.rows)} row{'' if node.rows == 1 else 's'}")
+    parts = [] if node.rows is None else [_rows(node.rows)]
     if node.estimated is not None:
-        after = " without the runtime filter" if node.reduced and node.rows is not None else ""
-        unit = " rows" if node.rows is None else ""
-        parts.append(f"{short_count(node.estimated)}{unit} estimated{after}")
+        after = " without the runtime filter" if node.reduced and parts else ""
+        expected = short_count(node.estimated) if parts else _rows(node.estimated)
+        parts.append(f"{expected} estimated{after}")
     return ", ".join([*parts, *node.moves])
+
+
+def _rows(count: float) -> str:
+    """Write a number of rows.
+
+    Examples
+    --------
+    >>> _rows(1.2), _rows(2.4e6)
+    ('1 row', '2.4 M rows')
+    """
+    text = short_count(count)
+    return f"{text} row" if text == "1" else f"{text} rows"
 
 
 def _width(node: Node, depth: int) -> float:

@@ -210,6 +210,8 @@ def test_estimated_rows_stand_beside_those_that_came() -> None:
         ("⋈", 5), ("⋈", 2e8), ("sales", 1e6), ("stock", 3e5), ("days", 1),
     ]  # fmt: skip
     assert "200 M rows, 100 M estimated" in svg("t", filled)
+    assert "1 row, 1 estimated" in svg("t", filled)
+    assert "1 row estimated" in svg("t", written)
     assert with_rows(written, None) == written
 
 

@@ -135,9 +135,10 @@ selinger.status(spark)"""
     (status,), (rows,), (explanation,), (comparison,), _ = results
     assert "<td>active</td><td>true</td>" in status["text/html"]
     assert rows["text/plain"] == "200"
-    assert "<b>1 of 1 join changed" in explanation["text/html"]
+    assert '<p class="lead">1 of 1 join changed' in explanation["text/html"]
     assert "ShuffledHashJoin" in explanation["text/html"]
     assert "<details" in comparison["text/html"]
+    assert comparison["text/html"].count("<svg") == 2
     assert "ShuffledHashJoin" in comparison["text/html"]
 
 

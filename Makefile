@@ -41,7 +41,7 @@ CASE ?=
 PYTHON_PARTS = $(addprefix test-,package tpcds fuzz connect scale)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jar jars wheel publish-local demo test test-all test-scala test-python $(PYTHON_PARTS) test-delta fuzz lint format docs docs-benchmarks bench bench-aggregates bench-ablation bench-operators bench-plancost bench-analyze bench-estimates bench-planning clean
+.PHONY: help setup jar jars wheel publish-local demo test test-all test-scala test-python $(PYTHON_PARTS) test-delta fuzz lint format docs docs-benchmarks bench bench-aggregates bench-ablation bench-operators bench-plancost bench-walks bench-analyze bench-estimates bench-planning clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -180,6 +180,9 @@ bench-operators: $(JAR) $(VENV)/.ready ## measure join operators against the cos
 
 bench-plancost: $(JAR) $(VENV)/.ready ## measure what planning costs, files known, and first plans of JVMS=10 JVMs: SF, QUERIES, SUITE
 	$(PY) -m benchmarks.plancost --suite $(SUITE) --sf $(SF) --queries $(QUERIES) --jvms $(JVMS) $(PUBLISHING)
+
+bench-walks: $(JAR) $(VENV)/.ready ## measure the planning of 113 made-up queries of 4 to 17 joins, the first time and again: SF, SUITE
+	$(PY) -m benchmarks.plancost --suite $(SUITE) --sf $(SF) --walks 113 $(PUBLISHING)
 
 bench-analyze: $(JAR) $(VENV)/.ready ## measure selinger.analyze against Spark's ANALYZE: SF, RUNS
 	$(PY) -m benchmarks.analyze --sf $(SF) --runs $(RUNS) --memory $(MEMORY) $(PUBLISHING)

@@ -22,7 +22,7 @@ SHOWN = 8
 """Queries that are listed as fastest, and as slowest."""
 
 QUERIES = ("tpcds-sf10", "tpcds-sf1", "tpch-sf10", "tpch-sf1")
-PLANNING = ("planning", "plancost-tpcds-sf10", "analyze-tpcds-sf10")
+PLANNING = ("planning", "plancost-tpcds-sf10", "walks-tpcds-sf1", "analyze-tpcds-sf10")
 ESTIMATES = ("estimates-tpcds-sf1", "estimates-tpch-sf1")
 KINDS = {
     "tpcds": ("", "bench SUITE={suite} SF={scale}"),
@@ -31,6 +31,7 @@ KINDS = {
     "estimates": ("Estimates", "bench-estimates SUITE={suite} SF={scale} ANALYZED=1"),
     "planning": ("Search for a join order", "bench-planning"),
     "plancost": ("Planning time added to a query", "bench-plancost SF={scale}"),
+    "walks": ("Planning of made-up queries", "bench-walks SF={scale}"),
     "analyze": ("selinger.analyze against ANALYZE", "bench-analyze SF={scale}"),
     "operators": ("Join operators", "bench-operators"),
     "ablation": ("Mechanisms of the join ordering", "bench-ablation"),
@@ -60,6 +61,14 @@ LABELS = {
         "jvm_stock_ms_median": "first plan of a JVM in stock Spark, median, ms",
         "jvm_added_ms_median": "added to it, median, ms",
         "jvm_added_ms_max": "the same, at most, ms",
+    },
+    "walks": {
+        "queries": "queries",
+        "first_added_ms_median": "added to the first plan of a query, median, ms",
+        "first_added_ms_p95": "the same, 95th percentile, ms",
+        "added_ms_median": "added when the same query is planned again, median, ms",
+        "added_ms_p95": "the same, 95th percentile, ms",
+        "cpu_ratio": "processor time of planning again / of stock Spark, of all queries",
     },
     "analyze": {
         "selinger_s": "selinger.analyze of all columns, s",

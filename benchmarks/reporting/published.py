@@ -218,6 +218,7 @@ def of_ablation(results: Mapping[str, Any]) -> Figures:
 RATIOS = {
     "operators": "time of the operator that the cost model picks / time of the fastest operator",
     "plancost": "planning time with Selinger / planning time of stock Spark, medians of the rounds",
+    "walks": "time to plan a query again with Selinger / with stock Spark, medians of the rounds",
     "analyze": "time of selinger.analyze / time of Spark's ANALYZE",
 }
 KINDS: dict[str, Callable[[Mapping[str, Any]], Figures]] = {

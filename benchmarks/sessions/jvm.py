@@ -29,6 +29,13 @@ def collect_garbage(spark: SparkSession) -> None:
     spark._jvm.System.gc()  # type: ignore[union-attr]  # noqa: SLF001
 
 
+def thread_ms(spark: SparkSession) -> float:
+    """Tell the processor time of the JVM's thread that works for this one, in milliseconds."""
+    jvm: Any = spark._jvm  # noqa: SLF001
+    beans = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
+    return float(beans.getCurrentThreadCpuTime()) / 1e6
+
+
 def heap_pools(spark: SparkSession) -> list[Any]:
     """Find the parts of the JVM's heap, each of which knows its peak."""
     jvm: Any = spark._jvm  # noqa: SLF001

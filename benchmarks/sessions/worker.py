@@ -74,12 +74,13 @@ class Worker:
     def plan(self, request: Request) -> Reply:
         """Plan one query several times, without running it."""
         jvm.collect_garbage(self.spark)
-        taken = []
+        taken, worked = [], []
         for _ in range(request["times"]):
-            start = time.perf_counter()
+            start, work = time.perf_counter(), jvm.thread_ms(self.spark)
             jvm.force_planning(self.spark.sql(request["sql"]))
             taken.append((time.perf_counter() - start) * 1000)
-        return {"planning_ms": taken}
+            worked.append(jvm.thread_ms(self.spark) - work)
+        return {"planning_ms": taken, "cpu_ms": worked}
 
     def write(self, request: Request) -> Reply:
         """Run a query and write its whole result as Parquet, columns named ``c0``, ``c1``, …."""

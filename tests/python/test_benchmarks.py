@@ -29,6 +29,7 @@ from benchmarks.datasets.queries import (
     with_other_numbers,
     without_limit,
 )
+from benchmarks.datasets.walks import FEWEST_JOINS, MOST_JOINS, Reference, references, walks
 from benchmarks.demo import change_table
 from benchmarks.estimates.qerror import estimates_table
 from benchmarks.estimates.qerror import summarise as summarise_estimates
@@ -768,6 +769,7 @@ def test_the_aggregations_of_our_own_run_on_their_tables() -> None:
 def test_planning_cost_is_the_difference_of_medians() -> None:
     first: dict[str, Any] = {"stock_first_ms": 100.0, "selinger_first_ms": 250.0}
     first |= {"stock_new_ms": [10.0, 12.0], "selinger_new_ms": [30.0, 33.0]}
+    first |= {"stock_cpu_ms": 8.0, "selinger_cpu_ms": 12.0}
     rows = [
         {"name": "q01", "stock_ms": [10.0, 20.0, 12.0], "selinger_ms": [15.0, 40.0, 18.0], **first},
         {"name": "q02", "stock_ms": [50.0, 50.0, 50.0], "selinger_ms": [45.0, 75.0, 50.0], **first},
@@ -780,6 +782,7 @@ def test_planning_cost_is_the_difference_of_medians() -> None:
     assert summary["total_ratio"] == pytest.approx(84.0 / 70.0)
     assert summary["new_added_ms_median"] == summary["new_added_ms_p95"] == 20.5
     assert summary["first_plans_selinger_ms"] - summary["first_plans_stock_ms"] == 450.0
+    assert (summary["first_added_ms_median"], summary["cpu_ratio"]) == (150.0, 1.5)
     assert summarise_plan_cost([]) == {"queries": 0}
 
 
@@ -823,7 +826,7 @@ def test_the_page_of_figures_is_fresh() -> None:
 
 def test_a_page_without_figures_says_so_and_invents_none(tmp_path: Path) -> None:
     text = docs_page(tmp_path)
-    assert text.count("Not measured. `make bench") == 12
+    assert text.count("Not measured. `make bench") == 13
     assert "{{" not in text
 
 
@@ -1023,12 +1026,12 @@ def test_plancost_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     queries = load_queries("tpch")
 
-    def planned(client: Any, name: str, sql: str, times: int) -> float:
+    def planned(client: Any, name: str, sql: str, times: int) -> tuple[float, float]:
         if not client.settles:
             assert set(client.tables) <= set(re.findall(r"\w+", sql))
-            return 700.0 if client.profile.name == "stock" else 1000.0
+            return (700.0, 0.0) if client.profile.name == "stock" else (1000.0, 0.0)
         other = sql != queries[name].spark
-        return 10.0 if client.profile.name == "stock" else 17.0 if other else 15.0
+        return (10.0, 4.0) if client.profile.name == "stock" else (17.0 if other else 15.0, 5.0)
 
     monkeypatch.setattr(plancost, "plan_once", planned)
     monkeypatch.setattr("benchmarks.sessions.profiles.Profile.with_copied_jar", lambda one, _: one)
@@ -1041,6 +1044,71 @@ def test_plancost_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert 0 < found["summary"]["new_queries"] < 22
     assert found["summary"]["new_added_ms_p95"] == 7.0
     assert (found["summary"]["jvms"], found["summary"]["jvm_added_ms_median"]) == (3, 300.0)
+    assert found["summary"]["cpu_ratio"] == 1.25
+
+
+def test_walks_command(
+    results_in: Path, small_tables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plancost, "make", lambda *_: results_in)
+    monkeypatch.setattr(plancost, "table_folders", lambda _: small_tables)
+    asked: list[str] = []
+
+    def planned(client: Any, name: str, sql: str, times: int) -> tuple[float, float]:
+        asked.append(sql)
+        return (10.0, 4.0) if client.profile.name == "stock" else (15.0, 8.0)
+
+    monkeypatch.setattr(plancost, "plan_once", planned)
+    monkeypatch.setattr("benchmarks.sessions.profiles.Profile.with_copied_jar", lambda one, _: one)
+    assert plancost.main(["--walks", "5", "--rounds", "1"]) == 0
+    found = published_from("walks-tpcds-sf1", results_in)
+    assert [row["name"] for row in found["rows"]] == ["w001", "w002", "w003", "w004", "w005"]
+    assert found["summary"]["first_added_ms_p95"] == 5.0
+    assert (found["summary"]["total_ratio"], found["summary"]["cpu_ratio"]) == (1.5, 2.0)
+    # Others have warmed both sides up.
+    measured = {query.spark for query in walks(small_tables, 5, seed=1)}
+    assert not measured.intersection(asked[: 2 * plancost.WARM_UP])
+
+
+@pytest.fixture
+def small_tables(tmp_path: Path) -> dict[str, str]:
+    texts = {
+        "sales": "SELECT i % 7 AS s_item_sk, i % 3 AS s_sold_date_sk, i / 7 AS s_price",
+        "item": "SELECT i AS i_item_sk, i % 5 AS i_city_sk, 'a''b' || i AS i_name",
+        "dates": "SELECT i AS d_date_sk, DATE '2020-01-01' + i AS d_date, NULL AS d_note",
+        "city": "SELECT i AS c_city_sk, 1.5::DECIMAL(5, 2) + i AS c_size",
+    }
+    folders = {}
+    for name, text in texts.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        duckdb.sql(f"{text} FROM (SELECT unnest(range(50))::INT AS i)").write_parquet(
+            str(folder / "part.parquet")
+        )
+        folders[name] = str(folder)
+    return folders
+
+
+def test_references_are_found_by_names() -> None:
+    tables = {"sales": {"s_item_sk": "INT", "s_qty": "INT"}, "item": {"i_item_sk": "INT"}}
+    found = references(tables, {"item": "i_item_sk"})
+    assert found == [Reference("sales", "s_item_sk", "item", "i_item_sk")]
+
+
+def test_walks_join_along_keys(small_tables: dict[str, str]) -> None:
+    made = walks(small_tables, 40, seed=3)
+    assert made == walks(small_tables, 40, seed=3) != walks(small_tables, 40, seed=4)
+    joins = [query.duckdb.count(" = t") for query in made]
+    assert min(joins) == FEWEST_JOINS
+    assert max(joins) <= MOST_JOINS
+    # Sales have no key of their own, so nothing refers to them.
+    assert not any(re.search(r"= t\d+\.s_price", query.duckdb) for query in made)
+    for query in made:
+        views = (f"CREATE VIEW {t} AS FROM '{p}/*.parquet'" for t, p in small_tables.items())
+        with duckdb.connect() as connection:
+            for view in views:
+                connection.execute(view)
+            connection.execute(f"EXPLAIN {query.duckdb}")
 
 
 def test_analyze_command(results_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:

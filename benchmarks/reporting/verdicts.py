@@ -28,8 +28,10 @@ def verdict_of(row: Row, profiles: Sequence[str]) -> Verdict:
         texts = [f"{side} failed: {text}" for side, text in failures.items()]
         return Verdict("\n".join(texts), "none", "failed")
     times = row[f"{profiles[0]}_s"], row[f"{profiles[-1]}_s"]
-    plan, answer = row.get("same_plan"), bool(row.get("equal"))
-    return judge(*times, same_plan=plan, same_answer=answer, names=called(profiles))
+    # Which of equal rows a LIMIT keeps says nothing against either side.
+    same = None if row.get("equal") == "ties" else bool(row.get("equal"))
+    names = called(profiles)
+    return judge(*times, same_plan=row.get("same_plan"), same_answer=same, names=names)
 
 
 def of_all(rows: Sequence[Row], summary: Row, profiles: Sequence[str]) -> str:
@@ -45,6 +47,7 @@ def of_all(rows: Sequence[Row], summary: Row, profiles: Sequence[str]) -> str:
             ("even", "show no difference beyond noise"),
             ("same", "have the same plan"),
             ("few", "ran too few times to tell (4 runs of each side are needed)"),
+            ("none", "have no time that counts: failed, or answers differ"),
         )
         if kinds[kind]
     ]
@@ -52,4 +55,6 @@ def of_all(rows: Sequence[Row], summary: Row, profiles: Sequence[str]) -> str:
     answers = ANSWERS.get(summary["equal"], "NOT ALL ANSWERS ARE THE SAME.")
     if base == candidate:
         return answers
-    return f"{', '.join(said)}. {answers} {times}"
+    several = kinds["faster"] + kinds["slower"] > 1
+    luck = "Each difference is at least 97 % sure by itself: of many, one may be luck. "
+    return f"{', '.join(said)}. {luck if several else ''}{answers} {times}"

@@ -97,7 +97,11 @@ class Bench:
             if warms_up and number == 0:
                 for one in found.values():
                     one.seconds, one.planning_ms = [], []
-            elif self.until_clear and (ran_same_plan(found) or is_clear(*_ends(found))):
+            elif (
+                self.until_clear
+                and len(found) > 1
+                and (ran_same_plan(found) or is_clear(*_ends(found)))
+            ):
                 break
         return found
 
@@ -163,6 +167,11 @@ def ran_same_plan(found: Mapping[str, Runs]) -> bool | None:
     decisions = explained.decisions if explained else ()
     changed = any(one.outcome == "changed" for one in decisions)
     return same_plan(physical_plan(texts[0]), physical_plan(texts[-1]), changed=changed)
+
+
+def _is_told(found: Mapping[str, Runs]) -> bool:
+    """Tell whether more runs would say no more; of a single side, they do."""
+    return len(found) > 1 and (ran_same_plan(found) or is_clear(*_ends(found)))
 
 
 def _ends(found: Mapping[str, Runs]) -> tuple[list[float], list[float]]:

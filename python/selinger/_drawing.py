@@ -16,13 +16,19 @@ _MOVES = {"Exchange": "shuffled", "BroadcastExchange": "broadcast", "Sort": "sor
 #: Operators that are drawn though they have one input; all others only pass rows on.
 _SHOWN = re.compile(
     "Join|Aggregate|Window|Expand|Generate|Limit|TakeOrdered|^Subquery$|Cascade|Python|Pandas|"
-    "^ReusedExchange$"
+    "^Map|FlatMap|CoGroup|Script|TransformWith|^ReusedExchange$"
 )
+#: Operators that may return more or fewer rows than they read, and have no counter of their own.
+_UNCOUNTED = re.compile("Map|CoGroup|Script|Python|Pandas|TransformWith")
 _LIMITS = re.compile("Limit|TakeOrdered")
 #: Subqueries that stand elsewhere in the plan as well.
 _AGAIN = ("ReusedSubquery", "SubqueryBroadcast", "SubqueryAdaptiveBroadcast")
 #: A picture with more can neither be read nor be drawn soon.
 _MOST_NODES = 300
+
+TOO_LARGE = "<p>Too large to be drawn.</p>"
+#: Tables that the name of a repeated part lists.
+_MOST_NAMES = 3
 
 _LINE, _INDENT, _EDGE = 26, 24, 12
 _BOLD, _PLAIN = 7.8, 6.9  # pixels of a letter, of wide fonts
@@ -107,7 +113,9 @@ def _node(entry: Mapping[str, Any], inputs: list[Node]) -> Node:
     read = [node for node in inputs if node.name not in _AGAIN]
     if name == "WaitForBuildSide":
         read = read[:1]  # the other input is only waited for
-    if len(read) == 1 and not symbol and not _SHOWN.search(name):
+    # Rows of a subquery are no rows of the operator that compares with its result.
+    inputs_of = [node for node in read if node.name != "Subquery"]
+    if len(read) == len(inputs_of) == 1 and not symbol and not _SHOWN.search(name):
         (only,) = read
         return replace(
             only,
@@ -116,9 +124,9 @@ def _node(entry: Mapping[str, Any], inputs: list[Node]) -> Node:
             reduced=only.reduced or reduced,
             moves=(*only.moves, *filter(None, [_MOVES.get(name)])),
         )
-    if rows is None and not _LIMITS.search(name):
-        rows = _passed_on(name, read)
-    below = [table for node in read if node.name != "Subquery" for table in node.tables]
+    if rows is None and not _LIMITS.search(name) and not _UNCOUNTED.search(name):
+        rows = _passed_on(name, inputs_of)
+    below = [table for node in inputs_of for table in node.tables]
     if name == "ReusedExchange":
         read = []  # drawn where it is first
     leaf = str(entry.get("table") or name)
@@ -200,9 +208,7 @@ def _what(node: Node) -> tuple[object, ...]:
     return node.name, node.symbol, node.moves, node.tables
 
 
-def pair(
-    titles: tuple[str, str], trees: tuple[Node | None, Node | None], *, inserted: str = ""
-) -> str:
+def pair(titles: tuple[str, str], trees: tuple[Node | None, Node | None]) -> str:
     """Draw two trees beside each other, or below each other where there is no room.
 
     Parameters
@@ -211,8 +217,6 @@ def pair(
         What stands above each; screen readers read it as well.
     trees : tuple of Node or None
         That of stock Spark and that of Selinger.
-    inserted : str
-        HTML between the pictures and their key.
 
     Returns
     -------
@@ -223,14 +227,16 @@ def pair(
     if one is None or other is None:
         return ""
     if not (is_drawable(one) and is_drawable(other)):
-        return "<p>Too large to be drawn.</p>"
+        return TOO_LARGE
     gone, come = changes(one, other)
     pictures = figure(titles[0], one, gone, "gone") + figure(titles[1], other, come, "come")
-    return f'<div class="pair">{pictures}</div>{inserted}{key(changed=bool(gone or come))}'
+    return f'<div class="pair">{pictures}</div>{key(changed=bool(gone or come))}'
 
 
 def figure(title: str, tree: Node, marked: frozenset[int] = frozenset(), kind: str = "") -> str:
-    """Draw one tree below its title."""
+    """Draw one tree below its title, if it can be read."""
+    if not is_drawable(tree):
+        return TOO_LARGE
     return (
         f"<figure><figcaption>{escape(title)}</figcaption>"
         f'<div class="scroll">{svg(title, tree, marked, kind)}</div></figure>'
@@ -330,7 +336,9 @@ def _label(node: Node, depth: int, line: int, kind: str) -> str:
 
 def _name(node: Node) -> str:
     if node.name == "ReusedExchange":
-        return f"the same rows of {', '.join(node.tables)} again"
+        more = len(node.tables) - _MOST_NAMES
+        named = ", ".join(node.tables[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+        return f"the same rows of {named} again"
     return node.name if node.symbol in ("", node.name) else f"{node.symbol} {node.name}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +80,7 @@ class Side:
     rows: int | None
     error: str | None = None
     message: str = ""
-    tree: Node | None = None
+    tree: Node | None = field(default=None, repr=False, compare=False)
 
     @property
     def median(self) -> float | None:

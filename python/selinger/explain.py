@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -110,7 +110,7 @@ class Decision:
     title: str = ""
     brief: tuple[str, ...] = ()
     full: tuple[str, ...] = ()
-    orders: tuple[Node, Node] | None = None
+    orders: tuple[Node, Node] | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_change(self) -> bool:
@@ -186,7 +186,7 @@ class Explanation:
     truth: str = ""
     more: str = ""
     all: bool = False
-    tree: Node | None = None
+    tree: Node | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         if not self.decisions:

@@ -144,6 +144,39 @@ def test_inputs_that_are_waited_for_and_rows_that_come_again_are_not_drawn_twice
     assert "the same rows of days again" in svg("t", waits)
 
 
+def test_a_table_that_is_compared_with_a_subquery_keeps_its_name_and_rows() -> None:
+    subquery = [
+        {"depth": 3, "name": "Subquery"},
+        {"depth": 4, "name": "Scan parquet", "table": "days", "rows": 1},
+    ]
+    scan = {"depth": 1, "name": "Scan parquet", "table": "sales", "rows": 9}
+    other = {"depth": 1, "name": "Scan parquet", "table": "items", "rows": 5}
+    join = {"depth": 0, "name": "HashJoin", "symbol": "⋈", "rows": 7}
+    below: list[dict[str, Any]] = [
+        {"depth": 2, "name": "Subquery"},
+        {"depth": 3, "name": "Scan parquet", "table": "days", "rows": 1},
+    ]
+    tree = tree_of([join, scan, *below, other])
+    assert tree is not None
+    assert tree.tables == ("items", "sales")
+    assert [node.rows for node in tree.inputs] == [9, 5]
+    filtered = tree_of([{"depth": 0, "name": "Filter"}, scan, *below])
+    project = tree_of([{"depth": 1, "name": "Project"}, {**scan, "depth": 2}, *subquery])
+    assert filtered is not None
+    assert project is not None
+    assert filtered.tables == project.tables == ("sales",)
+    assert filtered.rows == project.rows == 9
+
+
+def test_what_a_function_of_the_user_returns_is_not_what_it_reads() -> None:
+    scan = {"depth": 1, "name": "Scan parquet", "table": "sales", "rows": 9}
+    for name in ("MapPartitions", "FlatMapGroupsInPandas", "ScriptTransformation"):
+        tree = tree_of([{"depth": 0, "name": name}, scan])
+        assert tree is not None
+        assert tree.rows is None
+        assert [node.rows for node in tree.inputs] == [9]
+
+
 def test_rows_below_a_limit_are_not_those_above_it() -> None:
     tree = tree_of([entry(0, "CollectLimit"), scan(1, "sales", 100)])
     assert tree is not None
@@ -249,6 +282,13 @@ def test_a_picture_has_a_title_for_screen_readers() -> None:
     drawn = svg("Plan of Selinger", tree, frozenset({id(tree)}), "come")
     assert 'role="img" aria-label="Plan of Selinger: 3 parts, 1 of them changed"' in drawn
     assert "<title>Plan of Selinger: 3 parts, 1 of them changed</title>" in drawn
+
+
+def test_a_repeated_part_names_few_of_its_tables() -> None:
+    scans = [{"depth": 2, "name": "Scan", "table": f"t{i}"} for i in range(9)]
+    tree = tree_of([{"depth": 0, "name": "ReusedExchange"}, {"depth": 1, "name": "Union"}, *scans])
+    assert tree is not None
+    assert "the same rows of t0, t1, t2 and 6 more again" in svg("Plan", tree)
 
 
 def test_what_is_too_large_is_not_drawn() -> None:

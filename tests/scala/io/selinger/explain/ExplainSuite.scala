@@ -155,6 +155,17 @@ class ExplainSuite extends AnyFunSuite with SharedSession with Eventually {
     }
   }
 
+  test("run again, a plan does not claim that its finished stages returned no rows") {
+    withConf(largeFiles, json, "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+      val df = spark.sql(joins)
+      val rows = df.collect().length
+      def none(tree: Seq[JsonNode]) = tree.filter(n => n.has("rows") && n.get("rows").asLong == 0)
+      assert(rows > 0 && none(treeOf(df)).isEmpty && df.collect().length == rows)
+      val again = treeOf(df)
+      assert(again.exists(_.has("rows")) && none(again).isEmpty)
+    }
+  }
+
   test("the tree has the preserved side of an outer join first, as its symbol says") {
     withConf(largeFiles, json) {
       Seq("facts f LEFT JOIN dims d", "dims d RIGHT JOIN facts f").foreach { from =>

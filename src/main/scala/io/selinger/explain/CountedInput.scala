@@ -146,7 +146,7 @@ object CountedInput {
 
     /** By the operator's own metric. */
     def counted(plan: SparkPlan): Option[Double] =
-      Seq("numOutputRows", "shuffleRecordsWritten")
+      Seq("numOutputRows", "shuffleRecordsWritten", "pythonNumRowsReceived")
         .flatMap(plan.metrics.get)
         .map(_.value.toDouble)
         .headOption

@@ -29,7 +29,8 @@ class SelingerExplain extends ExtendedExplainGenerator {
       }
     catch {
       // Spark would lose the whole explain, or the query's page in the UI.
-      case error @ (NonFatal(_) | _: LinkageError) => s"The explanation failed: $error"
+      case error @ (NonFatal(_) | _: LinkageError | _: StackOverflowError) =>
+        s"The explanation failed: $error"
     }
 
   private def explained(plan: SparkPlan): String = {

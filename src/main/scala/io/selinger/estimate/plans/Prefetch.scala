@@ -5,7 +5,8 @@ import io.selinger.core.{Guard, LargestTable, Mode, PassKey, PlanningPass, RuleA
 import io.selinger.estimate.predicates.Selectivity
 import io.selinger.stats.imported.UseImportedStatistics
 import io.selinger.stats.relations.FileRelation
-import java.util.concurrent.ConcurrentLinkedQueue
+import java.util.concurrent.{ConcurrentLinkedQueue, TimeUnit}
+import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -30,7 +31,8 @@ final class Prefetch(session: SparkSession) extends Rule[LogicalPlan] {
   override val ruleName: String = "io.selinger.prefetch"
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
-    quietly(if (plan.exists(asksForRows) && isWanted(plan)) begin(plan))
+    // Without a tracker each call would be a query of its own.
+    quietly(if (isOn && QueryPlanningTracker.get.isDefined && plan.exists(asksForRows)) begin(plan))
     plan
   }
 
@@ -38,26 +40,34 @@ final class Prefetch(session: SparkSession) extends Rule[LogicalPlan] {
     val pass = PlanningPass.optimizing(plan)
     val begun = pass.get(tables).getOrElse(Set.empty)
     val fresh = scans(plan, Nil).filterNot(scan => begun(scan.relation.source))
-    if (fresh.nonEmpty) {
+    if (fresh.nonEmpty && !Guard.isSmall(SelingerConf.switches, LargestTable.current)) {
       val sources = fresh.map(_.relation.source).toSet
       pass.put(tables, begun ++ sources)
       // Small files first, as rules ask for them.
       val left = new ConcurrentLinkedQueue[Scan]()
       fresh.sortBy(_.relation.bytes).foreach(left.add)
       val conf = SQLConf.get
+      val until =
+        System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(SelingerConf.PLANNING_BUDGET_MS.value)
       (1 to sources.size.min(mostThreads)).foreach { _ =>
         // Made for one query and not kept: it has this user's credentials, and ends with the reading.
-        val thread = new Thread(() => quietly(read(plan, left, conf)), threadName)
+        val thread = new Thread(() => quietly(read(plan, left, conf, until)), threadName)
         thread.setDaemon(true)
         thread.start()
       }
     }
   }
 
-  private def read(plan: LogicalPlan, left: ConcurrentLinkedQueue[Scan], conf: SQLConf): Unit =
+  private def read(
+      plan: LogicalPlan,
+      left: ConcurrentLinkedQueue[Scan],
+      conf: SQLConf,
+      until: Long
+  ): Unit =
     SQLConf.withExistingConf(conf)(session.withActive(RuleActivity.uncounted {
       val _ = PlanningPass.start().workOn(plan)
-      Iterator.continually(left.poll()).takeWhile(_ != null).foreach { scan =>
+      def next = if (System.nanoTime() < until) left.poll() else null
+      Iterator.continually(next).takeWhile(_ != null).foreach { scan =>
         FileFacts.of(scan.relation, scan.predicates, scan.predicates)
       }
     }))
@@ -76,11 +86,8 @@ object Prefetch {
 
   private final case class Scan(relation: FileRelation, predicates: Seq[Expression])
 
-  private def isWanted(plan: LogicalPlan): Boolean = {
-    val switches = SelingerConf.switches
-    switches.mode != Mode.Off && SelingerConf.PREFETCH.value &&
-    !Guard.isSmall(switches, LargestTable.of(plan))
-  }
+  private def isOn: Boolean =
+    SelingerConf.switches.mode != Mode.Off && SelingerConf.PREFETCH.value
 
   private def asksForRows(plan: LogicalPlan): Boolean = plan match {
     case _: Join => true
@@ -96,7 +103,11 @@ object Prefetch {
     case leaf: LeafNode if UseImportedStatistics.forLeaf(leaf).isEmpty =>
       leaf match {
         case FileRelation(relation) =>
-          Seq(Scan(relation, above.filter(_.references.subsetOf(leaf.outputSet))))
+          val scan = Scan(relation, above.filter(_.references.subsetOf(leaf.outputSet)))
+          // A filter that Spark infers later may leave out most partitions.
+          val isWhole = relation.partitionSchema.nonEmpty &&
+            relation.partitionFilters(scan.predicates).isEmpty
+          if (isWhole) Nil else Seq(scan)
         case _ => Nil
       }
     case other => other.children.flatMap(child => scans(child, Nil))

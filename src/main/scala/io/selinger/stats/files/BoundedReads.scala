@@ -76,8 +76,11 @@ final class BoundedReads[K <: AnyRef, V <: AnyRef](threadName: String) {
         readers.map { case (key, other) => (key, other.getOrElse(result), other.isEmpty) }
       }
       awaited.map(_.map { case (key, result, ours) =>
-        val answer = within(deadline, result).map(_.flatMap(_.get(key)))
-        key -> (if (ours) Right(answer.getOrElse(None)) else answer)
+        val values = within(deadline, result)
+        val answer = values.map(_.flatMap(_.get(key)))
+        // The time of others, or what they could read of a file, may have ended before.
+        val isLacking = values.exists(_.exists(!_.contains(key)))
+        key -> (if (ours) Right(answer.getOrElse(None)) else if (isLacking) Left(()) else answer)
       })
     } finally {
       val unstarted = new java.util.ArrayList[Runnable]()

@@ -321,11 +321,15 @@ object FooterStore {
       val failed = new ConcurrentLinkedQueue[(FileStatus, Throwable)]()
       val found = footerReads.all(missing.keys.toSeq, limits.threads, deadline) { key =>
         val file = missing(key)
-        readOne(key, file, reader, configuration, caches) match {
-          case Right(footer) => Some(footer)
-          case Left(error) =>
-            failed.add(file -> error)
-            None
+        // Others may have read it, or tried to, since it was missing.
+        if (caches.unreadable.getIfPresent(key) != null) None
+        else Option(caches.footers.getIfPresent(key)).orElse {
+          readOne(key, file, reader, configuration, caches) match {
+            case Right(footer) => Some(footer)
+            case Left(error) =>
+              failed.add(file -> error)
+              None
+          }
         }
       }
       warn(failed)
@@ -377,7 +381,9 @@ object FooterStore {
           val perFile = missing.groupBy(_.file).valuesIterator.toSeq
           val fresh = distinctReads.inGroups(perFile, limits.threads, start + budget) { chunks =>
             val file = files(chunks.head.file)
-            countOne(chunks, file, dictionaries, configuration, caches)(deadline)
+            // Others may have tried since it was missing.
+            if (caches.uncounted.getIfPresent(chunks.head.file) != null) Map.empty
+            else countOne(chunks, file, dictionaries, configuration, caches)(deadline)
           }
           // What readers that are late have put there is there as well.
           known ++ kept(missing) ++ fresh

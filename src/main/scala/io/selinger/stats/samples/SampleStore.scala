@@ -249,7 +249,9 @@ object SampleStore {
         val requests = keys.map { key =>
           ChunkRequest(key.index, key.rows, windows((key.file, key.index)), byKey(key.name)) -> key
         }.toMap
-        readFile(reader, files(keys.head.file), configuration, requests, deadline, caches)
+        // Others may have tried since it was missing.
+        if (caches.unreadable.getIfPresent(keys.head.file) != null) Map.empty
+        else readFile(reader, files(keys.head.file), configuration, requests, deadline, caches)
       }
     }
   }

@@ -16,13 +16,6 @@ final class WatchedFileSystem extends RawLocalFileSystem {
     val thread = Thread.currentThread.getName
     if (thread.startsWith("selinger-")) {
       WatchedFileSystem.seen.add(path.getParent.getName)
-      if (System.getProperty("watch.trace") != "no") println(
-        "OPEN " + path.getParent.getName + " " + thread + " " + Thread.currentThread.getStackTrace.map(
-          _.toString
-        ).filter(s =>
-          s.contains("selinger") && !s.contains("BoundedReads") && !s.contains("Watched")
-        ).take(3).mkString(" < ")
-      )
       WatchedFileSystem.onOpen(path)
     }
     super.open(path, bufferSize)

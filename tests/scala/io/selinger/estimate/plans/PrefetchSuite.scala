@@ -142,6 +142,36 @@ class PrefetchSuite extends AnyFunSuite with SharedSession with Eventually {
     assert(opened(SelingerConf.MODE.key -> "advise")(join).nonEmpty)
   }
 
+  test("partitions that a filter leaves out are not read, and without a filter none is read ahead") {
+    withFolder { folder =>
+      val path = folder.resolve("visits")
+      spark.range(0, 3000, 1, 1).selectExpr("id", "id % 3 AS day", "id % 7 AS page")
+        .write.partitionBy("day").parquet(path.toString)
+      spark.read
+        .options(WatchedFileSystem.options)
+        .parquet(s"${WatchedFileSystem.scheme}:$path")
+        .createOrReplaceTempView("visits")
+      val _ = WatchedFileSystem.opened()
+      def isAheadOf(sql: String): Boolean = {
+        forget()
+        val seen = new AtomicBoolean
+        def look(@annotation.unused file: HadoopPath): Unit =
+          if (threads(Prefetch.threadName)) seen.set(true)
+        WatchedFileSystem.watching(look) {
+          // The join's operator asks for the rows.
+          val _ = spark.sql(sql).queryExecution.executedPlan
+          settle()
+        }
+        seen.get
+      }
+      val joined = "SELECT * FROM visits v JOIN range(9) p ON v.page = p.id"
+      assert(!isAheadOf(joined))
+      assert(WatchedFileSystem.opened().toSet == Set("day=0", "day=1", "day=2"))
+      assert(isAheadOf(s"$joined WHERE v.day = 1"))
+      assert(WatchedFileSystem.opened().toSet == Set("day=1"))
+    }
+  }
+
   test("tables of subqueries are read, too") {
     val sql = "SELECT sum(amount) FROM sales WHERE amount > (SELECT count(*) FROM items i JOIN " +
       "sales s ON s.item = i.id WHERE i.name LIKE 'a%')"

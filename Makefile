@@ -84,7 +84,7 @@ publish-local-%: .venv/%/.ready $(SBT_READY)
 	SPARK=$* $(SBT) $(if $(M2),-Dmaven.repo.local=$(M2)) publishM2
 
 demo: $(JAR) $(VENV)/.ready ## TPC-DS with stock Spark and with Selinger: same answers? what changed, and why? SF, QUERIES=all
-	$(PY) -m benchmarks.demo --sf $(SF) $(if $(filter file,$(origin QUERIES)),,--queries $(QUERIES))
+	$(PY) -m benchmarks.demo $(if $(filter file,$(origin SF)),,--sf $(SF)) $(if $(filter file,$(origin QUERIES)),,--queries $(QUERIES))
 
 test: ## build, and run every test of a line (random samples: SELINGER_SEED=… repeats them)
 	@rm -rf $(TIMES)

@@ -119,7 +119,8 @@ def _steps(
 def walks(tables: Mapping[str, str], count: int, seed: int) -> list[Query]:
     """Make so many queries over these folders of Parquet files."""
     made = []
-    with connect() as connection:
+    # With several threads, a sample is another one each time.
+    with connect(threads=1) as connection:
         for name, path in tables.items():
             attach(connection, name, Path(path))
         types = {

@@ -46,6 +46,7 @@ object JoinSides {
       shuffleExists: Boolean = false,
       largestTaskShare: Double = 1.0,
       otherBroadcastBytes: Double = 0,
+      broadcastPlaces: Int = 1,
       widthIsKnown: Boolean = true,
       singleKey: Boolean = false,
       isCounted: Boolean = false
@@ -63,7 +64,8 @@ object JoinSides {
       singleKey,
       shuffleExists,
       largestTaskShare,
-      otherBroadcastBytes
+      otherBroadcastBytes,
+      broadcastPlaces
     )
   }
 

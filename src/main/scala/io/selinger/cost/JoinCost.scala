@@ -72,11 +72,16 @@ final class JoinCost(cluster: Cluster, weight: Double) {
   def output(rows: Double, rowBytes: Double): Double =
     step(rows, rows * rowBytes, outputNs, outputByteNs) / cluster.slots
 
-  /** Collected and built on the driver by one thread, then copied to every executor. */
+  /**
+   * Collected and built on the driver by one thread, then copied to every executor. Joins that share a
+   * broadcast share what it costs.
+   */
   def broadcast(side: JoinSide): Double = {
     val copies = math.log(cluster.executors + 1.0) / math.log(2.0)
-    stepOf(side, collectNs + buildNs, collectByteNs + buildByteNs + copies * networkByteNs) +
-      broadcastSeconds
+    val once =
+      stepOf(side, collectNs + buildNs, collectByteNs + buildByteNs + copies * networkByteNs) +
+        broadcastSeconds
+    once / side.broadcastPlaces
   }
 
   /** What a shuffle of rows takes. */

@@ -23,6 +23,8 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
  * @param largestTaskShare of its rows, the most that one task of a shuffled join reads
  * @param otherBroadcastBytes that other broadcasts of the query take; the same table broadcast twice
  *   is one, for Spark reuses it
+ * @param broadcastPlaces joins of the query that could broadcast the same rows by the same keys, this one
+ *   included. Spark would do it once for all of them
  */
 final case class JoinSide(
     rows: Double,
@@ -36,7 +38,8 @@ final case class JoinSide(
     singleKey: Boolean,
     shuffleExists: Boolean,
     largestTaskShare: Double,
-    otherBroadcastBytes: Double
+    otherBroadcastBytes: Double,
+    broadcastPlaces: Int
 ) {
 
   def bytes: Double = rows * rowBytes
@@ -85,6 +88,7 @@ object JoinSide {
       singleKey,
       shuffleExists,
       largestTaskShare = 1.0,
-      otherBroadcastBytes = 0.0
+      otherBroadcastBytes = 0.0,
+      broadcastPlaces = 1
     )
 }

@@ -154,6 +154,7 @@ object ExplainText {
       number.name.stripPrefix(prefix) match {
         case "rows" => s"${amount(number)} rows (${known(number.origin)})"
         case "rows at most" => s"at most ${amount(number)}"
+        case "broadcast once for" => s"broadcast once for ${amount(number)}"
         case other => s"$other ${amount(number)}"
       }
 

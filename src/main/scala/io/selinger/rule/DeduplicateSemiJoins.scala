@@ -94,7 +94,7 @@ final class DeduplicateSemiJoins(session: SparkSession)
       read = TaskGroups.of(join.right, input, cluster.slots)
       distinct <- read.groupsBy(join.right.output)
     } yield {
-      val left = read.inAllTasks(distinct)
+      val left = read.inAllTasks(distinct, join.right.output)
       val (cost, width) =
         (new JoinCost(cluster, SelingerConf.CBO_WEIGHT.value), input.rowBytes(join.right.output))
       def shuffled(rows: Double) = {

@@ -51,7 +51,7 @@ private[rule] object EagerSaving {
       val above = rows.value + joined.map(_.value).sum + copies
       EagerSaving(
         rows,
-        TaskGroups.of(push.path.input, input, slots).inAllTasks(groups),
+        TaskGroups.of(push.path.input, input, slots).inAllTasks(groups, push.keys),
         Quantity(above, Origin.worst((rows +: read +: joined).map(_.origin)))
       )
     }

@@ -3,6 +3,7 @@ package io.selinger.rule
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Origin, Phase, Quantity}
 import io.selinger.cost.{Cluster, JoinCost, JoinLimits, JoinSide, PlanWork}
+import io.selinger.estimate.PlanEstimate
 import io.selinger.estimate.plans.{LeafStatistics, TaskGroups}
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, LogicalPlan}
@@ -49,8 +50,7 @@ private[rule] final class GroupedInputCost(cluster: Cluster) {
     } yield {
       // Partial groups of all tasks, or all rows of windows.
       val moved = node match {
-        case _: Aggregate =>
-          TaskGroups.of(node.children.head, input, cost.slots).inAllTasks(known.rows)
+        case aggregate: Aggregate => inAllTasks(aggregate, input, known)
         case _ => input.rows
       }
       val side = JoinSide(moved.value, known.rowBytes(node.output), shuffleExists = false)
@@ -67,8 +67,16 @@ private[rule] final class GroupedInputCost(cluster: Cluster) {
     for {
       input <- LeafStatistics.estimator.estimate(aggregate.child)
       groups <- LeafStatistics.estimator.estimate(aggregate)
-      met = TaskGroups.of(aggregate.child, input, cost.slots).inAllTasks(groups.rows)
-    } yield met.value / math.max(1.0, input.rows.value)
+    } yield inAllTasks(aggregate, input, groups).value / math.max(1.0, input.rows.value)
+
+  private def inAllTasks(
+      aggregate: Aggregate,
+      input: PlanEstimate,
+      groups: PlanEstimate
+  ): Quantity =
+    TaskGroups
+      .of(aggregate.child, input, cost.slots)
+      .inAllTasks(groups.rows, aggregate.groupingExpressions)
 
   /** To find the groups of rows, which takes the longer the wider their keys are. */
   def keyed(aggregate: Aggregate): Option[Double] =

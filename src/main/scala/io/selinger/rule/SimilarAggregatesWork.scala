@@ -56,7 +56,10 @@ private[rule] final class SimilarAggregatesWork(cost: JoinCost) {
           // Partial groups of all tasks; where their number is assumed, as many as rows.
           val read =
             if (groups.rows.origin == Origin.Default) input.rows
-            else TaskGroups.of(aggregate.child, input, cost.slots).inAllTasks(groups.rows)
+            else
+              TaskGroups
+                .of(aggregate.child, input, cost.slots)
+                .inAllTasks(groups.rows, aggregate.groupingExpressions)
           val side =
             JoinSide(read.value, groups.rowBytes(aggregate.output), shuffleExists = true)
           val again = cost.read(side) + cost.grouped(side.rows) + cost.evaluated(side.rows)

@@ -45,7 +45,7 @@ object CascadeWork {
     val input = LeafStatistics.estimator.estimate(sets.source)
     val tasks = input.map(TaskGroups.of(sets.source, _, cluster.slots))
     def groupsOf(keys: Seq[Attribute]) = tasks
-      .flatMap(read => read.groupsBy(keys).map(read.inAllTasks))
+      .flatMap(read => read.groupsBy(keys).map(read.inAllTasks(_, keys)))
       // The more keys, the more groups.
       .getOrElse(Quantity(keys.size.toDouble, Origin.Default))
     val groups = sets.kept.map(kept => groupsOf(kept.toSeq))

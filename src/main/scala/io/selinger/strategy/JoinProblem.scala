@@ -102,6 +102,8 @@ private[strategy] final case class JoinProblem(
           "bytes",
           origin.worse(if (side.widthIsKnown) Origin.Derived else Origin.Default)
         )
+      ) ++ Option.when(side.broadcastPlaces > 1)(
+        Evidence(s"$name broadcast once for", side.broadcastPlaces.toDouble, "joins", Origin.Exact)
       )
     }
     val limits = model.limits
@@ -183,7 +185,8 @@ private[strategy] object JoinProblem {
       shuffleExists = read.isDefined || groupedBy(plan, keys),
       // Without a shuffle that has run, a single key may hold all rows.
       largestTaskShare = share.getOrElse(1.0),
-      otherBroadcastBytes = PlanningPass.current.promisedBeside(plan.semanticHash())
+      otherBroadcastBytes = PlanningPass.current.promisedBeside(plan.semanticHash()),
+      broadcastPlaces = SharedBroadcasts.places(plan, keys)
     )
     Input(estimate, side)
   }

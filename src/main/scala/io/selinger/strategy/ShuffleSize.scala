@@ -101,7 +101,7 @@ private[strategy] object ShuffleSize {
       // An aggregation of distinct values is first grouped by these as well.
       val made: Quantity =
         if (aggregate.aggregateExpressions.exists(_.exists(isDistinct))) input.rows
-        else read.inAllTasks(groups.rows)
+        else read.inAllTasks(groups.rows, aggregate.groupingExpressions)
       val width = groups.rowBytes(output)
       ShuffleSize(
         made.value * width,

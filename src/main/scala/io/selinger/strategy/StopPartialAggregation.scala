@@ -202,7 +202,7 @@ object StopPartialAggregation
       groups <- LeafStatistics.estimator.estimate(aggregate)
     } yield {
       val read = TaskGroups.of(aggregate.child, input, cluster.slots)
-      Expected(input.rows, read.inAllTasks(groups.rows))
+      Expected(input.rows, read.inAllTasks(groups.rows, aggregate.groupingExpressions))
     }
 
   /**

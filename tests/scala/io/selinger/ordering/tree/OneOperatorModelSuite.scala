@@ -89,7 +89,8 @@ class OneOperatorModelSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     singleKey = true,
     shuffleExists = relation.isPartitioned,
     largestTaskShare = 1.0 / JoinSides.cluster().slots,
-    otherBroadcastBytes = relation.broadcastBytes + other.broadcastBytes
+    otherBroadcastBytes = relation.broadcastBytes + other.broadcastBytes,
+    broadcastPlaces = 1
   )
 
   test("ordering and strategy rank the operators of a join alike, at equal costs") {

@@ -110,6 +110,23 @@ class SampledKeysSuite extends AnyFunSuite {
     assert(gaps.determines(0, 1))
   }
 
+  test("rows from all over the relation know better than rows side by side") {
+    // Ten lines an order side by side, customers and days at random: each order has one of both.
+    val random = new scala.util.Random(7)
+    val customers = IndexedSeq.fill(1000)(random.nextInt(200))
+    val days = IndexedSeq.fill(1000)(random.nextInt(100))
+    val pairs = (0 until 9999 by 9).flatMap(i => Seq(i, i + 1)).map(_ / 10)
+    def lines(some: Seq[Int]): SampledKeys =
+      Samples.keysBeside("l", Seq.fill(2)(IntegerType))(
+        some.map(customers) -> pairs.map(customers),
+        some.map(days) -> pairs.map(days)
+      )
+    val known = lines(0 until 1000)
+    assert(!known.determines(0, 1) && !known.determines(1, 0))
+    // Where no customer was sampled twice, nobody else knows.
+    assert(lines((0 until 1000).distinctBy(customers)).determines(0, 1))
+  }
+
   test("values are no more than runs of equal ones") {
     // Four lines an order, side by side; a fifth of them unknown; products at random.
     val orders = (0 until 4000).map(i => if (i % 20 < 4) null else i / 4)
@@ -119,9 +136,11 @@ class SampledKeysSuite extends AnyFunSuite {
       orders -> beside(orders),
       products -> beside(products)
     )
-    assert(lines.runShare(0).exists(share => math.abs(share - 0.25) < 0.02))
-    assert(lines.runShare(1).exists(_ >= 1.0))
-    assert(longs("l", 1L to 100L).runShare(0).isEmpty)
+    assert(lines.runShare(Seq(0)).exists(share => math.abs(share - 0.25) < 0.02))
+    assert(lines.runShare(Seq(1)).exists(_ >= 1.0))
+    assert(lines.runShare(Seq(0, 1)) == lines.runShare(Seq(1, 0)))
+    assert(lines.runShare(Seq(0, 0)) == lines.runShare(Seq(0)))
+    assert(longs("l", 1L to 100L).runShare(Seq(0)).isEmpty)
   }
 
   test("rows in some order are not looked for elsewhere, unless they are all there") {

@@ -102,7 +102,7 @@ private[estimate] object KeyDegrees {
       else
         for {
           all <- relationRows(columns.head) if isSpread(whole, all)
-          changing <- places.flatMap(whole.runShare).maxOption
+          changing <- places.flatMap(place => whole.runShare(Seq(place))).maxOption
         } yield {
           val unseen = unseenPairs * 2.0 * all / values / values
           often * math.max(1.0 + unseen, 1.0 / changing)

@@ -135,10 +135,13 @@ final class CardinalityEstimator(
     }
     // A projection that keeps all columns as they are keeps the measured width.
     val same = list.forall(_.isInstanceOf[Attribute]) && list.size == input.columns.size
+    // They determine columns that are kept.
+    val joinedBy = input.determinants.valuesIterator.flatten.map(_.exprId).toSet
     input.copy(
-      columns = columns.toMap,
+      columns = input.columns.filter(known => joinedBy(known._1)) ++ columns,
       measuredRowBytes = if (same) input.measuredRowBytes else None,
-      domains = list.flatMap(named => input.domain(valueOf(named)).map(named.exprId -> _)).toMap,
+      domains = input.domains.filter(known => joinedBy(known._1)) ++
+        list.flatMap(named => input.domain(valueOf(named)).map(named.exprId -> _)),
       nullSupplied = renamed(input.nullSupplied, list),
       extremes = renamed(input.extremes, list)
     )
@@ -223,7 +226,8 @@ final class CardinalityEstimator(
     else {
       val slots = SparkSession.getActiveSession.fold(1)(_.sparkContext.defaultParallelism)
       val tasks = TaskGroups.of(aggregate.child, input, slots)
-      groups.copy(count = tasks.inAllTasks(Quantity(groups.count, originOf(groups))).value)
+      val all = Quantity(groups.count, originOf(groups))
+      groups.copy(count = tasks.inAllTasks(all, aggregate.groupingExpressions).value)
     }
 
   /** What is known of values that are computed from all rows of a group. */

@@ -1,6 +1,6 @@
 package io.selinger.estimate.plans
 
-import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.{KeySample, PlanEstimate}
 import io.selinger.estimate.joins.SampledJoin
 import io.selinger.estimate.predicates.Selectivity
 import io.selinger.stats.DistinctValues
@@ -29,14 +29,34 @@ object Combinations {
    * Columns of one relation depend on each other (a city lies in one country), so each counts less
    * than the one before, most values first, and together they have at most as many combinations as
    * rows of that relation are left. Those of a relation that has been joined by its key depend on what
-   * the key was compared with. All others of different relations are independent, and rows fall on
-   * them like balls into bins: some stay empty (Cardenas).
+   * the key was compared with, and have no more combinations than that. All others of different
+   * relations are independent, and rows fall on them like balls into bins: some stay empty (Cardenas).
    */
   def of(expressions: Seq[Expression], input: PlanEstimate): Combinations = {
+    val asked = apart(expressions)
+    val found = ofColumns(asked, input)
+    val joinedBy = determinants(asked, input)
+    if (joinedBy == asked) found
+    else
+      seenTogether(joinedBy, input).filter(_ < found.count).fold(found) { seen =>
+        Combinations(math.max(1.0, seen), known = true)
+      }
+  }
+
+  /**
+   * How many runs of equal values such columns have, one after the other in the files, of which joins and
+   * filters have left something. Tasks that read the files share hardly any run. `None` where nothing
+   * tells.
+   */
+  def runs(expressions: Seq[Expression], input: PlanEstimate): Option[Double] =
+    runsOf(determinants(apart(expressions), input), input)
+
+  private def apart(expressions: Seq[Expression]): Seq[Expression] =
+    expressions.filterNot(_.foldable).distinctBy(_.canonicalized)
+
+  private def ofColumns(expressions: Seq[Expression], input: PlanEstimate): Combinations = {
     val rows = math.max(1.0, input.rows.value)
     val groups = expressions
-      .filterNot(_.foldable)
-      .distinctBy(_.canonicalized)
       .groupBy(expression => input.domain(expression).map(_.relation))
       .toSeq
       .map { case (relation, members) =>
@@ -58,6 +78,23 @@ object Combinations {
       )
     }
   }
+
+  /** The columns by which the relations of such columns have been joined, or else the columns. */
+  private def determinants(
+      expressions: Seq[Expression],
+      input: PlanEstimate,
+      seen: Set[Long] = Set.empty
+  ): Seq[Expression] =
+    if (input.determinants.isEmpty) expressions
+    else
+      expressions.flatMap { expression =>
+        val joined = for {
+          relation <- input.domain(expression).map(_.relation)
+          if !seen(relation)
+          by <- input.determinants.get(relation)
+        } yield determinants(by, input, seen + relation)
+        joined.getOrElse(Seq(expression))
+      }.distinctBy(_.canonicalized)
 
   /** Those groups that none of the others determine. */
   private def independent(groups: Seq[Group], input: PlanEstimate): Seq[Group] =
@@ -100,13 +137,17 @@ object Combinations {
     def damped = counts.sorted.reverse.zipWithIndex.map { case (count, i) =>
       math.pow(count, math.pow(damping, i.toDouble))
     }.product
-    val together =
-      if (members.size > 1) determined(members, input).orElse(sampled(members, input, most))
-      else None
+    val together = if (members.size > 1) seenTogether(members, input) else None
     Combinations(
       math.max(1.0, math.min(most, math.max(together.getOrElse(damped), counts.max))),
       members.forall(input.distinct(_).isDefined)
     )
+  }
+
+  /** What a sample tells of columns of one relation. */
+  private def seenTogether(members: Seq[Expression], input: PlanEstimate): Option[Double] = {
+    val seen = determined(members, input).orElse(sampled(members, input))
+    (seen ++ runsOf(members, input)).minOption
   }
 
   /** Of a column that determines all the others: its values. */
@@ -115,22 +156,57 @@ object Combinations {
       .find(member => SampledJoin.determines(member, members.filterNot(_ eq member), input))
       .flatMap(input.distinct)
 
-  /** Those in `left` rows of a relation, from the combinations that a sample of it has. */
-  private def sampled(
-      members: Seq[Expression],
-      input: PlanEstimate,
-      left: Double
-  ): Option[Double] =
+  /** From the combinations that a sample of a relation has. */
+  private def sampled(members: Seq[Expression], input: PlanEstimate): Option[Double] =
     SampledJoin.ofOneSample(members, input).flatMap { columns =>
-      val relation = columns.head.relation.rows.value
+      val relation = columns.head.relation
       val counts = columns.head.key.rows.counts(columns.map(_.key.column))
       val (values, once) = counts.distinct
       val present = counts.sorted.length.toDouble
-      Option.when(present >= leastRows && relation > 0) {
-        val all = DistinctValues.extrapolated(present, values.toDouble, once.toDouble, relation)
-        if (left < relation) Selectivity.survivors(all, relation, left) else all
+      Option.when(present >= leastRows && relation.rows.value > 0) {
+        val all =
+          DistinctValues.extrapolated(present, values.toDouble, once.toDouble, relation.rows.value)
+        val before = columns.map(column => relation.distinct(column.column))
+        left(all, relation.rows.value, members.zip(before), columns.head, input)
       }
     }
+
+  /** From how often the columns change from one row of the files to the next. */
+  private def runsOf(members: Seq[Expression], input: PlanEstimate): Option[Double] =
+    for {
+      columns <- SampledJoin.ofOneSample(members, input)
+      share <- columns.head.key.rows.runShare(columns.map(_.key.column))
+      relation <- input.domain(members.head).map(_.rows)
+      if relation > 0
+      before = members.map(input.domain(_).flatMap(_.values))
+    } yield left(share * relation, relation, members.zip(before), columns.head, input)
+
+  /**
+   * How many of `all` combinations are left in what joins and filters have left of a relation. Rows that
+   * were removed for the value of a column that is in the combination take whole combinations with them.
+   * The other rows are removed by chance, so that a combination is left unless all of its rows go.
+   *
+   * @param before distinct values of each column in the whole relation
+   */
+  private def left(
+      all: Double,
+      relation: Double,
+      before: Seq[(Expression, Option[Double])],
+      sample: KeySample,
+      input: PlanEstimate
+  ): Double = {
+    val rows = math.max(1.0, input.rows.value)
+    val remaining = sample.origin.flatMap(input.sourceRows.get).getOrElse(rows).min(rows)
+    if (remaining >= relation) all
+    else {
+      val kept = before.collect { case (member, Some(values)) =>
+        val byChance = Selectivity.survivors(values, relation, remaining)
+        input.distinct(member).fold(1.0)(found => Selectivity.clamp(found / byChance))
+      }.product
+      val eligible = math.max(kept, remaining / relation)
+      Selectivity.survivors(all * eligible, relation * eligible, remaining)
+    }
+  }
 
   /**
    * Of a column without a count: the root of its relation's rows, which is off by less than that

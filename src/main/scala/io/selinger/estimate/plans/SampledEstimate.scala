@@ -81,7 +81,7 @@ object SampledEstimate {
       val known = columns.getOrElse(id, ColumnStatistics())
       val all = merged(known, summary, input.rows.value, sample.covered)
       val keys = if (sample.complete) None else sample.keys.get(id)
-      val runs = keys.flatMap(key => key.rows.runShare(key.column)).map { share =>
+      val runs = keys.flatMap(key => key.rows.runShare(Seq(key.column))).map { share =>
         math.max(1.0, share * input.rows.value)
       }
       val seen = all.copy(distinct = (all.distinct ++ runs).minOption)

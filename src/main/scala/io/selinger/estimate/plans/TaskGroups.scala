@@ -2,7 +2,7 @@ package io.selinger.estimate.plans
 
 import io.selinger.core.{FileBytes, Quantity}
 import io.selinger.estimate.PlanEstimate
-import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.internal.SQLConf
@@ -10,10 +10,12 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * How many groups the tasks meet that read the rows of a plan.
  *
- * @param rows of the plan
+ * @param input what is known of its rows
  * @param tasks that read them
  */
-final case class TaskGroups(source: LogicalPlan, rows: Quantity, tasks: Double) {
+final case class TaskGroups(source: LogicalPlan, input: PlanEstimate, tasks: Double) {
+
+  def rows: Quantity = input.rows
 
   /** Groups of a key in the whole plan; none if unknown. */
   def groupsBy(keys: Seq[Attribute]): Option[Quantity] =
@@ -23,10 +25,14 @@ final case class TaskGroups(source: LogicalPlan, rows: Quantity, tasks: Double) 
   def inOneTask(groups: Double): Double =
     if (groups > 0.0) groups * -math.expm1(-rows.value / tasks / groups) else 0.0
 
-  /** What all tasks have together: each may have every group, and has no more groups than rows. */
-  def inAllTasks(groups: Quantity): Quantity = {
-    val met = math.max(groups.value, inOneTask(groups.value) * tasks)
-    Quantity(math.min(rows.value, met), groups.origin)
+  /**
+   * What all tasks have together: each may have every group, but has no more groups than rows, nor than runs
+   * of equal keys where rows of a group lie side by side in the files.
+   */
+  def inAllTasks(groups: Quantity, keys: Seq[Expression]): Quantity = {
+    val runs = Combinations.runs(keys, input).getOrElse(rows.value)
+    val met = math.min(inOneTask(groups.value) * tasks, runs)
+    Quantity(math.min(rows.value, math.max(groups.value, met)), groups.origin)
   }
 }
 
@@ -43,7 +49,7 @@ object TaskGroups {
         FileBytes.of(relation.location)
     }
     val bytes = (inTransit +: files).max
-    TaskGroups(source, input.rows, tasksOf(bytes, slots))
+    TaskGroups(source, input, tasksOf(bytes, slots))
   }
 
   /** Spark cuts files so that all cores have work, but into no larger and no smaller parts than set. */

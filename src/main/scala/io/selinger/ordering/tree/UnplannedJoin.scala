@@ -45,7 +45,8 @@ private[ordering] object UnplannedJoin {
     singleKey = isNumber,
     shuffleExists = isPartitioned,
     largestTaskShare = 1.0 / slots,
-    otherBroadcastBytes
+    otherBroadcastBytes,
+    broadcastPlaces = 1
   )
 
   def limits(ofSession: JoinLimits): JoinLimits = ofSession.copy(hashMargin = 1.0)

@@ -80,12 +80,13 @@ final class SampledKeys private (
   /**
    * A functional dependency: whether rows with the same value in `column` have the same value in
    * `other`, as all lines of an order have one customer. `false` where the sample has too few rows to
-   * tell.
+   * tell. Rows from all over the relation are the better witnesses: the lines of an order that lie side by
+   * side have one customer and one day, but a customer orders on several days.
    */
   def determines(column: Int, other: Int): Boolean =
     dependencies.computeIfAbsent(
       (column, other),
-      _ => sampledRowsAgree(column, other) || whole.neighboursOfAllAgree(column, other)
+      _ => sampledRowsAgree(column, other).getOrElse(whole.neighboursOfAllAgree(column, other))
     )
 
   private val neighbours = new ConcurrentHashMap[(Int, Int), Boolean]()
@@ -95,24 +96,30 @@ final class SampledKeys private (
     neighbours.computeIfAbsent((column, other), _ => neighboursAgree(column, other))
 
   /**
-   * Runs of equal values, as a share of the rows: how many rows have another value than the row
-   * before, where a null counts as a value. A column has no more distinct values than runs. `None`
-   * where too few rows were sampled together with the next one.
+   * Runs of equal values, as a share of the rows: how many rows differ in one of the columns from the row
+   * before, where a null counts as a value. The columns have no more combinations of values than runs.
+   * `None` where too few rows were sampled together with the next one.
    */
-  def runShare(column: Int): Option[Double] =
-    runShares.computeIfAbsent(
-      column,
-      _ =>
-        columns.get(column).map(_.neighbours).filter(_.length >= 2 * SampledKeys.leastPairs).map {
-          values =>
-            val pairs = values.length / 2
-            val changes =
-              IntStream.range(0, pairs).filter(i => values(2 * i) != values(2 * i + 1)).count()
-            (changes + 1.0) / pairs
-        }
-    )
+  def runShare(columns: Seq[Int]): Option[Double] =
+    if (unfiltered.isEmpty) runShares.computeIfAbsent(columns, countRuns)
+    else whole.runShare(columns)
 
-  private val runShares = new ConcurrentHashMap[Int, Option[Double]]()
+  private def countRuns(wanted: Seq[Int]): Option[Double] = {
+    val values = wanted.flatMap(columns.get).map(_.neighbours)
+    Option.when(
+      values.nonEmpty && values.size == wanted.size &&
+        values.forall(_.length >= 2 * SampledKeys.leastPairs)
+    ) {
+      val pairs = values.head.length / 2
+      val changes = IntStream
+        .range(0, pairs)
+        .filter(pair => values.exists(column => column(2 * pair) != column(2 * pair + 1)))
+        .count()
+      (changes + 1.0) / pairs
+    }
+  }
+
+  private val runShares = new ConcurrentHashMap[Seq[Int], Option[Double]]()
 
   /** Of a large relation no order is sampled twice, but its lines may lie side by side. */
   private def neighboursAgree(column: Int, other: Int): Boolean =
@@ -138,7 +145,8 @@ final class SampledKeys private (
       }
     }).getOrElse(false)
 
-  private def sampledRowsAgree(column: Int, other: Int): Boolean = {
+  /** `None` where hardly any two sampled rows have the same value. */
+  private def sampledRowsAgree(column: Int, other: Int): Option[Boolean] = {
     val (sorted, keys, values) = (byKey(column), columns(column).hashes, columns(other).hashes)
     // If more pairs differ, the others cannot be enough, however many there are.
     val most = (sorted.length * (1.0 - SampledKeys.leastAgreement)).toInt + 1
@@ -153,11 +161,11 @@ final class SampledKeys private (
       }
       i += 1
     }
-    pairs >= SampledKeys.leastNeighbours && differing <= most && {
+    Option.when(pairs >= SampledKeys.leastNeighbours)(differing <= most && {
       val chance = equalByChance(other)
       val beyond = ((pairs - differing).toDouble / pairs - chance) / (1.0 - chance)
       chance < 0.99 && beyond >= SampledKeys.leastAgreement
-    }
+    })
   }
 
   private val sortedRows = new ConcurrentHashMap[Int, Array[Int]]()

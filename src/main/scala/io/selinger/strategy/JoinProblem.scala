@@ -18,7 +18,12 @@ import io.selinger.estimate.plans.LeafStatistics
 import io.selinger.stats.relations.QueryStages
 import io.selinger.strategy.JoinChoice.Choice
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper
+import org.apache.spark.sql.catalyst.optimizer.{
+  BuildLeft,
+  BuildRight,
+  BuildSide,
+  JoinSelectionHelper
+}
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
@@ -89,7 +94,9 @@ private[strategy] final case class JoinProblem(
     }
 
   def evidence(choice: Choice): Seq[Evidence] = {
-    def of(name: String, input: Input) = {
+    val broadcasts = choice.best.flatMap(_.operator.broadcastSide)
+    def of(build: BuildSide, input: Input) = {
+      val name = if (build == BuildLeft) "left" else "right"
       val (side, origin) = (input.side, input.estimate.rows.origin)
       Seq(
         Evidence(s"$name rows", side.rows, "rows", origin)
@@ -102,12 +109,12 @@ private[strategy] final case class JoinProblem(
           "bytes",
           origin.worse(if (side.widthIsKnown) Origin.Derived else Origin.Default)
         )
-      ) ++ Option.when(side.broadcastPlaces > 1)(
+      ) ++ Option.when(broadcasts.contains(build) && side.broadcastPlaces > 1)(
         Evidence(s"$name broadcast once for", side.broadcastPlaces.toDouble, "joins", Origin.Exact)
       )
     }
     val limits = model.limits
-    of("left", left) ++ of("right", right) ++
+    of(BuildLeft, left) ++ of(BuildRight, right) ++
       limits.broadcastBytes.map(Evidence("broadcast limit", _, "bytes", Origin.Exact)) ++
       limits.countedBroadcastBytes
         .filter(_ => left.side.isCounted || right.side.isCounted)

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.QueryPlan
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinHint, LogicalPlan}
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
 /** Which joins of a query could broadcast the same rows by the same keys: Spark then broadcasts them once. */
@@ -22,11 +22,14 @@ object SharedBroadcasts extends PlanFact[Map[Int, Int]] {
   override private[selinger] def compute(root: LogicalPlan): Map[Int, Int] = {
     val joins = root.collect { case join: Join => join }
     if (joins.size < 2) unknown
-    else joins.flatMap(sidesOf).groupBy(identity).map { case (side, found) => side -> found.size }
+    else joins.flatMap(sidesOf(_).distinct).groupBy(identity).map { case (side, found) =>
+      side -> found.size
+    }
   }
 
   private def sidesOf(join: Join): Seq[Int] = join match {
-    case ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, _, _, _) =>
+    // Others are obeyed, whatever a broadcast costs.
+    case ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, _, _, JoinHint.NONE) =>
       val builds = BuildSides.of(join.joinType, hasKeys = true)
       BuildSides.all.filter(builds.broadcast).map { side =>
         if (side == BuildLeft) identify(join.left, leftKeys) else identify(join.right, rightKeys)

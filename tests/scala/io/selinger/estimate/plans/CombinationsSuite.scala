@@ -2,11 +2,12 @@ package io.selinger.estimate.plans
 
 import io.selinger.core.{Origin, PlanningPass, Quantity}
 import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.predicates.Selectivity
 import io.selinger.stats.ColumnStatistics
 import io.selinger.stats.samples.{SampledKey, SampledKeys, SampledRelation}
 import io.selinger.testing.{Estimates, Samples}
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.Inner
+import org.apache.spark.sql.catalyst.plans.{Inner, LeftOuter}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.types.IntegerType
 import org.scalatest.Assertion
@@ -82,11 +83,15 @@ class CombinationsSuite extends AnyFunSuite {
   private def assertNear(found: Double, expected: Double): Assertion =
     assert(math.abs(found / expected - 1) < 0.2, s"$found instead of $expected")
 
+  private def runs(keys: Seq[Expression]): Option[Double] =
+    Combinations.runs(keys, known, sales.output.head.exprId.id)
+
   test("there are no more combinations than runs of rows that share them") {
     // Customers and days are independent: without neighbours, 63,000 of 100,000 combinations.
     assertNear(groups(Seq(customer, day), sales), 10000)
-    assertNear(Combinations.runs(Seq(customer, day), known).getOrElse(0.0), 10000)
-    assert(Combinations.runs(Seq(customer, Literal(1)), known).exists(_ < 12000))
+    assertNear(runs(Seq(customer, day)).getOrElse(0.0), 10000)
+    assert(runs(Seq(customer, Literal(1))).exists(_ < 12000))
+    assert(Combinations.runs(Seq(customer), known, relation = -1L).isEmpty)
   }
 
   test("rows that go for the value of a column take their combinations along") {
@@ -106,21 +111,71 @@ class CombinationsSuite extends AnyFunSuite {
     assertNear(groups(Seq(customer, calendar.b), Project(Seq(customer, calendar.b), joined)), 10000)
   }
 
-  test("relations joined by each other's keys are counted once") {
+  test("relations that are joined by the keys of each other end in no circle") {
     val pair = join(people.plan, calendar, people.a)
-    assert(groups(Seq(people.a, calendar.a), pair) <= 100)
     assert(groups(Seq(people.b, calendar.b), pair) <= 100)
+  }
+
+  test("rows with nulls make groups as well") {
+    // Few lines have a coupon, and these are of twenty customers.
+    val coupons = columns("customer", "coupon")
+    val some = Seq.fill(4000)(random.nextInt(lines))
+    val keys = Samples.keys("c", Seq.fill(2)(IntegerType))(
+      some.map(i => if (i % 50 == 0) 1 + i % 20 else customers(i / 10)),
+      some.map(i => if (i % 50 == 0) 1 else null)
+    )
+    val input = sampled(coupons, 1000, 10)(keys)
+    assert(Combinations.of(coupons.output, input).count >= 1000)
+    val promotions = columns("id", "kind")
+    val kinds = promotions.output.map(_.exprId -> Estimates.evenly(1, 10)).toMap
+    val joined = Join(
+      coupons,
+      promotions,
+      LeftOuter,
+      Some(EqualTo(coupons.output(1), promotions.output(0))),
+      JoinHint.NONE
+    )
+    PlanningPass.start()
+    val rows = new CardinalityEstimator((leaf: LeafNode, _: Seq[Expression]) =>
+      if (leaf eq coupons) Some((input, Nil))
+      else Some((PlanEstimate.exactly(10, Origin.Exact, kinds).asRelation(promotions.output), Nil))
+    ).estimate(joined).getOrElse(fail("unknown"))
+    assert(Combinations.of(Seq(coupons.output(0), promotions.output(1)), rows).count >= 1000)
+  }
+
+  test("a column with two names is one column") {
+    val twice = Project(
+      Seq(Alias(customer, "c")(), customer, Alias(day, "d")()),
+      join(join(sales, spring, day), people, customer)
+    )
+    val once = groups(Seq(customer, day), join(join(sales, spring, day), people, customer))
+    assertNear(groups(twice.output, twice), once)
+  }
+
+  test("whatever part of the rows is left, combinations are a number") {
+    for (rows <- Seq(100352.0, 7.0, 1e9 / 3, 49 * 2048.0); part <- Seq(49.0, 3.0, 7.0, 1e5)) {
+      val left = rows / part
+      val before = rows * (left / rows)
+      val found = Selectivity.survivors(rows / 9.97, before, left)
+      assert(!found.isNaN && found >= 1.0, s"$left of $rows")
+    }
+    assert(Selectivity.survivors(10.0, 100.0, 100.00000000000001) == 10.0)
   }
 
   test("tasks share no runs, so that all of them have no more groups than runs") {
     val input = estimate(sales)
-    val read = TaskGroups(sales, input, tasks = 20)
-    val found = Quantity(10000, Origin.Derived)
-    assert(read.inOneTask(10000) * 20 > 70000)
-    assertNear(read.inAllTasks(found, sales.output).value, 10000)
-    // Of rows that may lie anywhere each task may have every group.
-    val anywhere = TaskGroups(sales, input.unsampled, tasks = 20)
-    assert(anywhere.inAllTasks(found, sales.output).value > 70000)
+    def met(source: LogicalPlan, tasks: Double = 20): Double =
+      TaskGroups(source, input, tasks).inAllTasks(
+        Quantity(10000, Origin.Derived),
+        sales.output
+      ).value
+    assert(TaskGroups(sales, input, tasks = 20).inOneTask(10000) * 20 > 70000)
+    assertNear(met(sales), 10000)
+    assertNear(met(Project(sales.output, Filter(IsNotNull(day), sales))), 10000)
+    // Elsewhere rows may lie anywhere, so that each task may have every group.
+    assert(met(Sort(Nil, global = true, sales)) > 70000)
+    assert(met(RepartitionByExpression(Seq(day), sales, 20)) > 70000)
+    assert(met(people.plan) > 70000)
   }
 
   test("what lies side by side by chance says nothing of rows elsewhere") {

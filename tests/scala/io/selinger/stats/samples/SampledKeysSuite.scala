@@ -123,6 +123,9 @@ class SampledKeysSuite extends AnyFunSuite {
       )
     val known = lines(0 until 1000)
     assert(!known.determines(0, 1) && !known.determines(1, 0))
+    // Few rows that differ are evidence, too.
+    val few = known.only((0 until 1000).filter(customers(_) < 12).toArray, 1)
+    assert(few.rows < 100 && !few.determines(0, 1))
     // Where no customer was sampled twice, nobody else knows.
     assert(lines((0 until 1000).distinctBy(customers)).determines(0, 1))
   }

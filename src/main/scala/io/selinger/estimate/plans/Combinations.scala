@@ -23,6 +23,9 @@ object Combinations {
   // A smaller sample says less than that.
   private val leastRows = 100
 
+  // Rows without nulls, as a share of a sample: groups of rows with nulls are not counted. Set by hand.
+  private val leastPresent = 0.5
+
   private final case class Group(relation: Option[Long], members: Seq[Expression])
 
   /**
@@ -38,18 +41,20 @@ object Combinations {
     val joinedBy = determinants(asked, input)
     if (joinedBy == asked) found
     else
-      seenTogether(joinedBy, input).filter(_ < found.count).fold(found) { seen =>
-        Combinations(math.max(1.0, seen), known = true)
+      seenTogether(joinedBy, input).fold(found) { seen =>
+        val least = (asked ++ joinedBy).flatMap(input.distinct).foldLeft(seen)(math.max)
+        if (least < found.count) Combinations(least, known = true) else found
       }
   }
 
   /**
-   * How many runs of equal values such columns have, one after the other in the files, of which joins and
-   * filters have left something. Tasks that read the files share hardly any run. `None` where nothing
-   * tells.
+   * How many runs of equal values such columns have, one after the other in the files of a relation, of
+   * which joins and filters have left something. `None` where nothing tells.
+   *
+   * @param relation whose rows these are: see [[io.selinger.estimate.Domain.relation]]
    */
-  def runs(expressions: Seq[Expression], input: PlanEstimate): Option[Double] =
-    runsOf(determinants(apart(expressions), input), input)
+  def runs(expressions: Seq[Expression], input: PlanEstimate, relation: Long): Option[Double] =
+    runsOf(determinants(apart(expressions), input), input, _.contains(relation))
 
   private def apart(expressions: Seq[Expression]): Seq[Expression] =
     expressions.filterNot(_.foldable).distinctBy(_.canonicalized)
@@ -94,7 +99,13 @@ object Combinations {
           by <- input.determinants.get(relation)
         } yield determinants(by, input, seen + relation)
         joined.getOrElse(Seq(expression))
-      }.distinctBy(_.canonicalized)
+      }.distinctBy(expression =>
+        // One column of a sample may have two names.
+        input
+          .domain(expression)
+          .flatMap(_.sample)
+          .fold[Any](expression.canonicalized)(sample => (sample.origin, sample.key))
+      )
 
   /** Those groups that none of the others determine. */
   private def independent(groups: Seq[Group], input: PlanEstimate): Seq[Group] =
@@ -156,14 +167,15 @@ object Combinations {
       .find(member => SampledJoin.determines(member, members.filterNot(_ eq member), input))
       .flatMap(input.distinct)
 
-  /** From the combinations that a sample of a relation has. */
+  /** From the combinations that a sample of a relation has, unless most of its rows have nulls. */
   private def sampled(members: Seq[Expression], input: PlanEstimate): Option[Double] =
-    SampledJoin.ofOneSample(members, input).flatMap { columns =>
-      val relation = columns.head.relation
-      val counts = columns.head.key.rows.counts(columns.map(_.key.column))
+    sampledTogether(members, input).flatMap { columns =>
+      val (keys, relation) = (columns.head.key.rows, columns.head.relation)
+      val counts = keys.counts(columns.map(_.key.column))
       val (values, once) = counts.distinct
       val present = counts.sorted.length.toDouble
-      Option.when(present >= leastRows && relation.rows.value > 0) {
+      val enough = present >= math.max(leastRows.toDouble, keys.rows * leastPresent)
+      Option.when(enough && relation.rows.value > 0) {
         val all =
           DistinctValues.extrapolated(present, values.toDouble, once.toDouble, relation.rows.value)
         val before = columns.map(column => relation.distinct(column.column))
@@ -172,14 +184,35 @@ object Combinations {
     }
 
   /** From how often the columns change from one row of the files to the next. */
-  private def runsOf(members: Seq[Expression], input: PlanEstimate): Option[Double] =
+  private def runsOf(
+      members: Seq[Expression],
+      input: PlanEstimate,
+      isAsked: Option[Long] => Boolean = _ => true
+  ): Option[Double] =
     for {
-      columns <- SampledJoin.ofOneSample(members, input)
+      columns <- sampledTogether(members, input)
+      if isAsked(columns.head.origin)
       share <- columns.head.key.rows.runShare(columns.map(_.key.column))
-      relation <- input.domain(members.head).map(_.rows)
-      if relation > 0
-      before = members.map(input.domain(_).flatMap(_.values))
-    } yield left(share * relation, relation, members.zip(before), columns.head, input)
+      domains = columns.map(column => column.relation.domains.get(column.column.exprId))
+      rows <- domains.head.map(_.rows)
+      if rows > 0
+    } yield left(
+      share * rows,
+      rows,
+      members.zip(domains.map(_.flatMap(_.values))),
+      columns.head,
+      input
+    )
+
+  /** The columns of a sample, if they are from rows of the relation that was sampled. */
+  private def sampledTogether(
+      members: Seq[Expression],
+      input: PlanEstimate
+  ): Option[Seq[KeySample]] =
+    SampledJoin
+      .ofOneSample(members, input)
+      // A join may have lent a column the sample of what it was compared with.
+      .filter(columns => members.forall(input.domain(_).map(_.relation) == columns.head.origin))
 
   /**
    * How many of `all` combinations are left in what joins and filters have left of a relation. Rows that

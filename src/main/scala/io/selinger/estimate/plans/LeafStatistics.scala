@@ -74,7 +74,9 @@ object LeafStatistics {
   private def stageEstimate(stage: LogicalQueryStage): Option[PlanEstimate] = {
     val planned = estimator.estimate(stage.logicalPlan)
     QueryStages.measured(stage).map { measured =>
-      val columns = planned.map(_.columns).getOrElse(Map.empty[ExprId, ColumnStatistics])
+      val known = planned.map(_.columns).getOrElse(Map.empty[ExprId, ColumnStatistics])
+      // An estimate knows more columns than a plan returns.
+      val columns = known.filter(column => stage.output.exists(_.exprId == column._1))
       PlanEstimate
         .exactly(measured.rows, Origin.Measured, columns)
         .copy(measuredRowBytes = measured.rowBytes)

@@ -336,7 +336,8 @@ object Selectivity {
   /** Yao's formula, in Cardenas' approximation: each value survives unless all its rows go. */
   private[estimate] def survivors(distinct: Double, before: Double, after: Double): Double = {
     val rowsPerValue = math.max(1.0, before / math.max(distinct, 1.0))
-    math.max(1.0, distinct * (1.0 - math.pow(1.0 - after / before, rowsPerValue)))
+    // Where all rows stay, the last bits may say that there are more than before.
+    math.max(1.0, distinct * (1.0 - math.pow(1.0 - clamp(after / before), rowsPerValue)))
   }
 
   private[estimate] def clamp(share: Double): Double = math.max(0.0, math.min(1.0, share))

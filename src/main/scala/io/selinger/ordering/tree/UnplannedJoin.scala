@@ -14,7 +14,8 @@ import org.apache.spark.sql.types.BooleanType
  *   - rows that cannot be exceeded: the rows that are expected count as measured, since adaptive
  *     execution decides about hash tables that cannot spill when both shuffles have run; so there is
  *     no margin for such a table either;
- *   - broadcasts of other parts of the query: only those of the same tree count for the query's total;
+ *   - broadcasts of other parts of the query: only those of the same tree count for the query's total, and
+ *     none is shared with another join;
  *   - an aggregation above, hints on single joins, and the operator that Spark would choose;
  *   - the widths of values count as known, and several short keys are not packed into one long.
  *

@@ -145,7 +145,7 @@ final class SampledKeys private (
       }
     }).getOrElse(false)
 
-  /** `None` where hardly any two sampled rows have the same value. */
+  /** `None` where too few sampled rows have the same value as another one. */
   private def sampledRowsAgree(column: Int, other: Int): Option[Boolean] = {
     val (sorted, keys, values) = (byKey(column), columns(column).hashes, columns(other).hashes)
     // If more pairs differ, the others cannot be enough, however many there are.
@@ -161,11 +161,13 @@ final class SampledKeys private (
       }
       i += 1
     }
-    Option.when(pairs >= SampledKeys.leastNeighbours)(differing <= most && {
-      val chance = equalByChance(other)
-      val beyond = ((pairs - differing).toDouble / pairs - chance) / (1.0 - chance)
-      chance < 0.99 && beyond >= SampledKeys.leastAgreement
-    })
+    if (differing > most) Some(false)
+    else
+      Option.when(pairs >= SampledKeys.leastNeighbours) {
+        val chance = equalByChance(other)
+        val beyond = ((pairs - differing).toDouble / pairs - chance) / (1.0 - chance)
+        chance < 0.99 && beyond >= SampledKeys.leastAgreement
+      }
   }
 
   private val sortedRows = new ConcurrentHashMap[Int, Array[Int]]()

@@ -11,6 +11,9 @@ With ``--walks 113``, so many made-up queries of 4 to 17 joins take the place of
 others like them have warmed both sides up: most of what they ask of a table is asked for the first
 time. Their first round counts.
 
+With ``--suite small``, queries over small tables only, from none to 63 joins, are told apart by how
+many joins they have.
+
 With ``--jvms 10``, ten more processes of each side plan one query each, the first of their JVM, as
 soon as they have read the schemas of its tables.
 """
@@ -23,6 +26,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks import commands
+from benchmarks.datasets.duck import SUITES
 from benchmarks.datasets.generate import make, table_folders
 from benchmarks.datasets.queries import Query, choose, load_queries, with_other_numbers
 from benchmarks.datasets.walks import walks
@@ -66,6 +70,19 @@ def summarise(rows: Sequence[Row]) -> Row:
         "first_plans_selinger_ms": sum(row["selinger_first_ms"] for row in rows),
         "cpu_ratio": sum(row["selinger_cpu_ms"] for row in rows)
         / sum(row["stock_cpu_ms"] for row in rows),
+    }
+
+
+def by_joins(rows: Sequence[Row], queries: Sequence[Query]) -> Row:
+    """Give ratios of processor times of planning: without joins, with one to three, with more."""
+    classes: dict[str, list[Row]] = {}
+    for row, query in zip(rows, queries, strict=True):
+        joins = len(re.findall(r"\b(?:JOIN|EXISTS|IN \(SELECT)\b", query.spark))
+        name = "no_join" if joins == 0 else "few_joins" if joins <= 3 else "more_joins"
+        classes.setdefault(f"cpu_ratio_{name}", []).append(row)
+    return {
+        name: sum(row["selinger_cpu_ms"] for row in some) / sum(row["stock_cpu_ms"] for row in some)
+        for name, some in classes.items()
     }
 
 
@@ -132,7 +149,7 @@ def first_of_jvms(
 
 def main(arguments: list[str] | None = None) -> int:
     made = commands.parser("plancost", __doc__)
-    commands.add_data(made)
+    commands.add_data(made, *SUITES, "small")
     made.add_argument("--queries", default="all")
     made.add_argument("--walks", type=int, default=0, help="plan so many made-up queries instead")
     made.add_argument("--rounds", type=int, default=3)
@@ -163,7 +180,8 @@ def main(arguments: list[str] | None = None) -> int:
         first = first_of_jvms(profiles, queries, tables, options.jvms) if options.jvms else {}
     for row in rows:
         row["ratio"] = ratio(row["stock_ms"], row["selinger_ms"])
-    summary = {**summarise(rows), **first}
+    classes = by_joins(rows, queries) if options.suite == "small" else {}
+    summary = {**summarise(rows), **classes, **first}
     cells = [
         [
             row["name"],
@@ -191,6 +209,13 @@ def main(arguments: list[str] | None = None) -> int:
             f"{summary['new_queries']} queries with other numbers: "
             f"{summary['new_added_ms_median']:+.1f} ms in the median, "
             f"{summary['new_added_ms_p95']:+.1f} at the 95th percentile"
+        )
+    if classes:
+        say(
+            "processor time of planning, as many times stock Spark's: "
+            f"{classes['cpu_ratio_no_join']:.2f} without joins, "
+            f"{classes['cpu_ratio_few_joins']:.2f} with one to three, "
+            f"{classes['cpu_ratio_more_joins']:.2f} with more"
         )
     if first:
         say(

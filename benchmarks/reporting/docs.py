@@ -17,12 +17,24 @@ Figures = dict[str, Any]
 
 TEMPLATE = Path(__file__).with_name("benchmarks.md")
 PAGE = ROOT / "docs" / "benchmarks.md"
-SUITES = {"tpcds": "TPC-DS", "tpch": "TPC-H", "skewed": "skewed data", "aggregates": "Aggregations"}
+SUITES = {
+    "tpcds": "TPC-DS",
+    "tpch": "TPC-H",
+    "skewed": "skewed data",
+    "aggregates": "Aggregations",
+    "small": "small tables",
+}
 SHOWN = 8
 """Queries that are listed as fastest, and as slowest."""
 
 QUERIES = ("tpcds-sf10", "tpcds-sf1", "tpch-sf10", "tpch-sf1")
-PLANNING = ("planning", "plancost-tpcds-sf10", "walks-tpcds-sf1", "analyze-tpcds-sf10")
+PLANNING = (
+    "planning",
+    "plancost-tpcds-sf10",
+    "plancost-small-sf1",
+    "walks-tpcds-sf1",
+    "analyze-tpcds-sf10",
+)
 ESTIMATES = ("estimates-tpcds-sf1", "estimates-tpch-sf1")
 KINDS = {
     "tpcds": ("", "bench SUITE={suite} SF={scale}"),
@@ -30,7 +42,7 @@ KINDS = {
     "aggregates": ("", "bench-aggregates"),
     "estimates": ("Estimates", "bench-estimates SUITE={suite} SF={scale} ANALYZED=1"),
     "planning": ("Search for a join order", "bench-planning"),
-    "plancost": ("Planning time added to a query", "bench-plancost SF={scale}"),
+    "plancost": ("Planning time added to a query", "bench-plancost SUITE={suite} SF={scale}"),
     "walks": ("Planning of made-up queries", "bench-walks SF={scale}"),
     "analyze": ("selinger.analyze against ANALYZE", "bench-analyze SF={scale}"),
     "operators": ("Join operators", "bench-operators"),
@@ -54,6 +66,9 @@ LABELS = {
         "added_ms_median": "added to the planning of a query, median, ms",
         "added_ms_p95": "the same, 95th percentile, ms",
         "added_ms_max": "the same, at most, ms",
+        "cpu_ratio_no_join": "processor time of planning / of stock Spark, without joins",
+        "cpu_ratio_few_joins": "the same, with one to three joins",
+        "cpu_ratio_more_joins": "the same, with more joins, up to 63",
         "new_queries": "queries planned with other numbers, such as years and prices",
         "new_added_ms_median": "added to the planning of these, median, ms",
         "new_added_ms_p95": "the same, 95th percentile, ms",

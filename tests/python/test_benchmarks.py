@@ -34,7 +34,7 @@ from benchmarks.demo import change_table
 from benchmarks.estimates.qerror import estimates_table
 from benchmarks.estimates.qerror import summarise as summarise_estimates
 from benchmarks.paths import ROOT, public_text
-from benchmarks.plancost import added
+from benchmarks.plancost import added, by_joins
 from benchmarks.plancost import summarise as summarise_plan_cost
 from benchmarks.planning import planning_table
 from benchmarks.planning import summarise as summarise_planning
@@ -763,6 +763,28 @@ def test_the_aggregations_of_our_own_run_on_their_tables() -> None:
     assert list(queries) == [f"q{number:02d}" for number in range(1, 34)]
     for query in queries.values():
         assert connection.execute(query.duckdb).fetchall(), query.name
+
+
+def test_the_small_tables_are_small_and_their_queries_have_up_to_63_joins() -> None:
+    connection = duckdb.connect()
+    connection.execute(own.tables_sql("small", 1))
+    sizes = connection.execute("SELECT estimated_size FROM duckdb_tables()").fetchall()
+    assert len(sizes) == 64
+    assert all(3 <= rows <= 10_000 for (rows,) in sizes)
+    queries = load_queries("small")
+    joins = [query.spark.count(" JOIN ") for query in queries.values()]
+    assert {0, 1, 2, 3, 63} <= set(joins)
+    for query in queries.values():
+        assert connection.execute(query.duckdb).fetchall(), query.name
+    costs = {0: (2.0, 3.0), 1: (1.0, 2.0)}
+    rows = [
+        dict(zip(("stock_cpu_ms", "selinger_cpu_ms"), costs.get(some, (4.0, 4.0)), strict=True))
+        for some in joins
+    ]
+    found = by_joins(rows, list(queries.values()))
+    assert found["cpu_ratio_no_join"] == 1.5
+    assert 1.0 < found["cpu_ratio_few_joins"] < 2.0
+    assert found["cpu_ratio_more_joins"] == 1.0
 
 
 # ---- planning cost

@@ -3,6 +3,8 @@ Data sets of our own, and their queries: a folder each.
 
 ``skewed`` is as uneven as users' data is: uniform data, as TPC-DS and TPC-H make it, flatters
 every estimator. ``aggregates`` has what users aggregate, from a thousand to ten million groups.
+``small`` has 64 tables of at most 10,000 rows, on which nothing can be gained: it shows what
+planning costs there.
 """
 
 import hashlib
@@ -11,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.paths import scale_text
 
-OWN = ("skewed", "aggregates")
+OWN = ("skewed", "aggregates", "small")
 
 _FOLDER = Path(__file__).parent
 

@@ -113,7 +113,7 @@ def page(folder: Path = PUBLISHED) -> str:
         "queries": sections(QUERIES, of_queries),
         "aggregates": sections(("aggregates",), of_queries),
         "estimates": sections(ESTIMATES, of_estimates),
-        "planning": "\n\n".join(sections((name,), of_labels) for name in PLANNING),
+        "planning": sections(PLANNING, of_labels),
         "operators": sections(("operators",), of_operators),
         "ablation": sections(("ablation",), of_ablation),
     }

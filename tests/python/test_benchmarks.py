@@ -850,7 +850,7 @@ def test_the_page_of_figures_is_fresh() -> None:
 
 def test_a_page_without_figures_says_so_and_invents_none(tmp_path: Path) -> None:
     text = docs_page(tmp_path)
-    assert text.count("Not measured. `make bench") == 13
+    assert text.count("Not measured. `make bench") == 14
     assert "{{" not in text
 
 

@@ -29,7 +29,7 @@ SELECT * FROM (SELECT id, kind, rank() OVER (PARTITION BY kind ORDER BY amount D
 SELECT count(DISTINCT kind), count(DISTINCT name) FROM t07
 
 -- q11: a union
-SELECT kind, sum(amount) FROM (SELECT kind, amount FROM t07 UNION ALL SELECT kind, amount FROM t20) both GROUP BY kind
+SELECT kind, sum(amount) FROM (SELECT kind, amount FROM t07 UNION ALL SELECT kind, amount FROM t20) united GROUP BY kind
 
 -- q12: a total
 SELECT sum(amount), min(day), max(day) FROM t20

@@ -53,8 +53,14 @@ object BugReport {
     ExplainJson.writeNumbers(json, d.evidence.map(n => n.copy(name = withoutValues(n.name))))
   }
 
-  /** A folder of a partition has a value in its name: `country=DE`. */
-  private[explain] def withoutValues(name: String): String = name.replaceAll("=[^\\s()]+", "=?")
+  /**
+   * A folder of a partition has a value in its name: `country=DE`. Where the value ends cannot be told, as
+   * it may have blanks and brackets, so nothing that follows is kept.
+   */
+  private[explain] def withoutValues(name: String): String = name.indexOf('=') match {
+    case -1 => name
+    case place => s"${name.take(place)}=?"
+  }
 
   /** Of `java.lang.IllegalStateException: message`, the part before the message. */
   private def errorClass(text: String): Option[String] =

@@ -1,11 +1,23 @@
 package io.selinger.testing
 
 import io.selinger.stats.{ColumnSample, RelationSample}
-import io.selinger.stats.samples.{HashedColumn, SampledKeys}
+import io.selinger.stats.samples.{HashedColumn, SampledKey, SampledKeys, SampledRelation}
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
 import org.apache.spark.sql.types.DataType
 
 /** Hand-made samples. */
 object Samples {
+
+  /** What a sample tells of the keys of a relation, and of nothing else. */
+  def keysOnly(plan: LocalRelation, keys: SampledKeys): SampledRelation = SampledRelation(
+    applied = Nil,
+    groups = Nil,
+    covered = 1.0,
+    complete = false,
+    alike = 0.0,
+    columns = Map.empty,
+    keys = plan.output.zipWithIndex.map { case (c, i) => c.exprId -> SampledKey(keys, i) }.toMap
+  )
 
   /** All rows of these columns, in one row group. */
   def keys(

@@ -4,7 +4,7 @@ import io.selinger.core.{Origin, PlanningPass}
 import io.selinger.estimate.PlanEstimate
 import io.selinger.estimate.plans.{Combinations, SampledEstimate}
 import io.selinger.stats.{ColumnStatistics, SampledGroup}
-import io.selinger.stats.samples.{EqualPairs, SampledKey, SampledKeys, SampledRelation}
+import io.selinger.stats.samples.{EqualPairs, SampledKey, SampledRelation}
 import io.selinger.testing.{Estimates, Samples}
 import io.selinger.testing.Estimates.Relation
 import org.apache.spark.sql.catalyst.expressions._
@@ -129,16 +129,6 @@ class SampledJoinSuite extends AnyFunSuite {
   }
 
   /** A sample without predicates or summaries: the keys of all columns, in their order. */
-  private def keysOnly(plan: LocalRelation, keys: SampledKeys): SampledRelation = SampledRelation(
-    applied = Nil,
-    groups = Nil,
-    covered = 1.0,
-    complete = false,
-    alike = 0.0,
-    columns = Map.empty,
-    keys = plan.output.zipWithIndex.map { case (c, i) => c.exprId -> SampledKey(keys, i) }.toMap
-  )
-
   test("what determines a key goes with all of its rows") {
     val plan = LocalRelation(
       AttributeReference("order", IntegerType)(),
@@ -157,7 +147,11 @@ class SampledJoinSuite extends AnyFunSuite {
     }
     val lines = PlanEstimate.exactly(25000, Origin.Exact, columns.toMap)
     val known =
-      SampledEstimate.refine(lines.asRelation(plan.output), keysOnly(plan, keys), plan.output)
+      SampledEstimate.refine(
+        lines.asRelation(plan.output),
+        Samples.keysOnly(plan, keys),
+        plan.output
+      )
     val few = Estimates.counted(10, a = Estimates.evenly(1, 10))
     def ordersLeft(key: Attribute): Double = {
       PlanningPass.start()
@@ -191,7 +185,7 @@ class SampledJoinSuite extends AnyFunSuite {
   }
 
   private def withSample(plan: LocalRelation): PlanEstimate =
-    SampledEstimate.refine(unsampled(plan), keysOnly(plan, placeKeys), plan.output)
+    SampledEstimate.refine(unsampled(plan), Samples.keysOnly(plan, placeKeys), plan.output)
 
   test("combinations of columns that depend on each other are those of the sample") {
     val plan = places()
@@ -209,7 +203,7 @@ class SampledJoinSuite extends AnyFunSuite {
       values
     )
     val rows = PlanEstimate.exactly(140000, Origin.Exact, columns).asRelation(plan.output)
-    plan -> SampledEstimate.refine(rows, keysOnly(plan, keys), plan.output)
+    plan -> SampledEstimate.refine(rows, Samples.keysOnly(plan, keys), plan.output)
   }
 
   test(

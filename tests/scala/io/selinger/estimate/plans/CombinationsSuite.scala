@@ -4,7 +4,7 @@ import io.selinger.core.{Origin, PlanningPass, Quantity}
 import io.selinger.estimate.PlanEstimate
 import io.selinger.estimate.predicates.Selectivity
 import io.selinger.stats.ColumnStatistics
-import io.selinger.stats.samples.{SampledKey, SampledKeys, SampledRelation}
+import io.selinger.stats.samples.SampledKeys
 import io.selinger.testing.{Estimates, Samples}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.{Inner, LeftOuter}
@@ -39,16 +39,7 @@ class CombinationsSuite extends AnyFunSuite {
     }
     val relation =
       PlanEstimate.exactly(lines.toDouble, Origin.Exact, counted.toMap).asRelation(plan.output)
-    val sample = SampledRelation(
-      applied = Nil,
-      groups = Nil,
-      covered = 1.0,
-      complete = false,
-      alike = 0.0,
-      columns = Map.empty,
-      keys = plan.output.zipWithIndex.map { case (c, i) => c.exprId -> SampledKey(keys, i) }.toMap
-    )
-    SampledEstimate.refine(relation, sample, plan.output)
+    SampledEstimate.refine(relation, Samples.keysOnly(plan, keys), plan.output)
   }
 
   private val sales = columns("customer", "day")
@@ -178,8 +169,7 @@ class CombinationsSuite extends AnyFunSuite {
     assert(met(people.plan) > 70000)
   }
 
-  test("what lies side by side by chance says nothing of rows elsewhere") {
-    // Nulls in one of the columns are a value like any other.
+  test("a null continues a run of nulls, and columns that are not sampled have no runs") {
     val keys = Samples.keysBeside("n", Seq(IntegerType, IntegerType))(
       Seq.fill(100)(1) -> (0 until 400).map(i => if (i % 4 < 2) null else 1),
       Seq.fill(100)(1) -> (0 until 400).map(_ / 200)

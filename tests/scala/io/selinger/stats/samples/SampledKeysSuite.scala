@@ -126,7 +126,7 @@ class SampledKeysSuite extends AnyFunSuite {
     // Few rows that differ are evidence, too.
     val few = known.only((0 until 1000).filter(customers(_) < 12).toArray, 1)
     assert(few.rows < 100 && !few.determines(0, 1))
-    // Where no customer was sampled twice, nobody else knows.
+    // Where no customer was sampled twice, only rows side by side can tell.
     assert(lines((0 until 1000).distinctBy(customers)).determines(0, 1))
   }
 

@@ -84,6 +84,18 @@ class PlanIntegritySuite extends AnyFunSuite {
     }
   }
 
+  test("a column may be said never to be null where its references only are out of date") {
+    val one = Alias(Literal(1), "one")()
+    val below = Project(Seq(one), table)
+    val outOfDate = Project(Seq(one.toAttribute.withNullability(true)), below)
+    val upToDate = Project(Seq(one.toAttribute), below)
+    assert(outOfDate.output.head.nullable && !upToDate.output.head.nullable)
+    assert(PlanIntegrity.problemOf(outOfDate, upToDate, thorough = true).isEmpty)
+    val wrong = Project(Seq(a.withNullability(false)), table)
+    val problem = PlanIntegrity.problemOf(Project(Seq(a), table), wrong, thorough = true)
+    assert(problem.exists(_.contains("never to be")), problem)
+  }
+
   Seq(true, false).foreach { thorough =>
     test(s"an id for two columns is a problem (thorough: $thorough)") {
       val before = Project(Seq(a, b), table)

@@ -1,5 +1,6 @@
 package io.selinger.core
 
+import org.apache.spark.sql.catalyst.analysis.UpdateAttributeNullability
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, LogicalPlanIntegrity}
@@ -33,8 +34,14 @@ object PlanIntegrity {
         .orElse {
           invalid(before, after, thorough).filter(_ => invalid(before, before, thorough).isEmpty)
         }
-        .orElse(if (thorough) nullability(before.output, after.output) else None)
+        .orElse(if (thorough) nullability(upToDate(before), after.output) else None)
     }
+
+  /**
+   * References of a plan may still say that a column can be null where Spark has found since that it
+   * cannot: a text that was cast to a number and has become a literal.
+   */
+  private def upToDate(plan: LogicalPlan): Seq[Attribute] = UpdateAttributeNullability(plan).output
 
   /** Columns that operators read and their inputs do not return. */
   private def missingIn(plan: QueryPlan[_]): AttributeSet =

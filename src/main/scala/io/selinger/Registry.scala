@@ -4,6 +4,7 @@ import io.selinger.conf.{SelingerConf, Setting}
 import io.selinger.core.{Reason, RuleDescription}
 import io.selinger.ordering.ReorderJoins
 import io.selinger.rule.{
+  CodeGroupedTexts,
   ComputeAggregateAsWindow,
   DeduplicateSemiJoins,
   EliminateGrouping,
@@ -88,6 +89,8 @@ object Registry {
       ReduceGroupedInput,
       // Fewer rows are better copied.
       SplitDistinctAggregates,
+      // What is grouped by codes looks like nothing else in the query.
+      CodeGroupedTexts,
       SelectJoinOperator,
       // Before rules that look for equal shuffles.
       SizeShuffles,

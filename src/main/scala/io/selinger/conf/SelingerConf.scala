@@ -406,6 +406,33 @@ object SelingerConf {
     "share"
   )
 
+  val CODED_TEXTS_MIN_GAIN: Setting[Double] = Setting(
+    ConfEntry.number(
+      key("aggregate.codedTextsMinGain"),
+      0.03,
+      "Share of the time of an aggregation that must be saved by grouping by numbers instead of texts. The " +
+        "time for the dictionaries counts against it. 0: whenever it is possible, even if nothing is " +
+        "known of the rows."
+    )(
+      value => value >= 0.0 && value < 1.0,
+      "must be at least 0 and less than 1"
+    ),
+    "aggregates",
+    "share"
+  )
+
+  val MAX_DICTIONARY_BYTES: Setting[Long] = Setting(
+    ConfEntry.bytes(
+      key("aggregate.maxDictionaryBytes"),
+      "8m",
+      "Size of the dictionaries of a table, up to which an aggregation groups by numbers instead of its " +
+        "texts. Each task that groups or returns such texts gets a copy. 0: texts are always grouped by " +
+        "themselves."
+    ),
+    "aggregates",
+    "bytes"
+  )
+
   val EARLY_TOP_N_MIN_GAIN: Setting[Double] = Setting(
     ConfEntry.number(
       key("sort.earlyTopNMinGain"),
@@ -675,6 +702,8 @@ object SelingerConf {
     EAGER_MIN_ROWS,
     DEDUPLICATE_MIN_GAIN,
     JOIN_LATER_MIN_GAIN,
+    CODED_TEXTS_MIN_GAIN,
+    MAX_DICTIONARY_BYTES,
     EARLY_TOP_N_MIN_GAIN,
     SPLIT_DISTINCT_MIN_GAIN,
     REDUCE_GROUPED_MIN_GAIN,

@@ -1,5 +1,6 @@
 package io.selinger.estimate
 
+import io.selinger.core.OneToOne
 import io.selinger.stats.{ColumnStatistics, NumericAxis}
 import java.time.LocalDate
 import org.apache.spark.sql.catalyst.expressions._
@@ -35,6 +36,7 @@ object ComputedColumn {
         input.column(expression.children.head).map(values)
       case Substring(column, _, Literal(length: Int, _)) if length > 0 =>
         Some(prefixes(input.column(column), length))
+      case same: OneToOne => input.column(same.value).map(values)
       case Coalesce(children) => input.column(children.head).map(orElse(_, children.tail))
       case choice: ConditionalExpression => choices(choice)
       case AggregateExpression(function, _, _, _, _) => aggregated(function, input)

@@ -1,6 +1,6 @@
 package io.selinger.estimate
 
-import io.selinger.core.{Origin, Quantity}
+import io.selinger.core.{OneToOne, Origin, Quantity}
 import io.selinger.stats.ColumnStatistics
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, ExprId, Expression}
 import org.apache.spark.sql.types.NumericType
@@ -160,9 +160,10 @@ object PlanEstimate {
   ): PlanEstimate =
     PlanEstimate(Quantity(rows, origin), rows, Some(rows), columns)
 
-  /** The column whose every value an expression shows, if need be in a wider type. */
+  /** The column whose every value an expression shows, if need be in a wider type, or by a number. */
   def columnOf(expression: Expression): Option[Attribute] = expression match {
     case attribute: Attribute => Some(attribute)
+    case same: OneToOne => columnOf(same.value)
     case cast: Cast =>
       (cast.child.dataType, cast.dataType) match {
         case (from, to) if from == to => columnOf(cast.child)

@@ -3,10 +3,10 @@ package io.selinger.rule
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Origin, Phase, Quantity}
 import io.selinger.cost.{Cluster, JoinCost, JoinLimits, JoinSide, PlanWork}
-import io.selinger.estimate.PlanEstimate
+import io.selinger.estimate.{PlanEstimate, ValueWidth}
 import io.selinger.estimate.plans.{LeafStatistics, TaskGroups}
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Expand, Join, LogicalPlan, Project}
 
 /** What it takes, in seconds, to group rows of all keys and of some. */
 private[rule] final class GroupedInputCost(cluster: Cluster) {
@@ -84,6 +84,47 @@ private[rule] final class GroupedInputCost(cluster: Cluster) {
       val keys = aggregate.groupingExpressions.flatMap(_.references)
       cost.copied(JoinSide(input.rows.value, input.rowBytes(keys), shuffleExists = true))
     }
+
+  /**
+   * Texts as keys of an aggregation, beyond numbers in their place.
+   *
+   * @param texts of the keys, in the input
+   */
+  def textKeys(aggregate: Aggregate, texts: Seq[Expression]): Option[Double] =
+    for {
+      input <- LeafStatistics.estimator.estimate(aggregate.child)
+      share <- shareInTasks(aggregate)
+    } yield {
+      val rows = rowsToGroup(aggregate.child, input.rows.value)
+      val more = input.rowBytes(texts.flatMap(_.references)) - 8.0 * (texts.size + 1)
+      cost.textKeys(rows * texts.size, rows * more) + cost.shuffledBytes(rows * share * more)
+    }
+
+  /** Of the copies that grouping sets make, most are not made, or meet few groups. */
+  private def rowsToGroup(input: LogicalPlan, rows: Double): Double = input match {
+    case Project(_, child) => rowsToGroup(child, rows)
+    case expand: Expand => math.min(rows, 2.0 * rows / expand.projections.size)
+    case _ => rows
+  }
+
+  /** To make dictionaries of texts of a table, and to look its rows up in them. */
+  def dictionaries(table: LogicalPlan, texts: Int): Option[Double] =
+    for (read <- plain(table); rows <- assumedRows(table))
+      yield read + stagesOfDictionaries * cost.stage + 2.0 * cost.grouped(rows * texts)
+
+  /** Bytes of the different values of a text of a table, and of where each begins. */
+  def dictionaryBytes(table: LogicalPlan, text: Expression): Option[Double] =
+    LeafStatistics.estimator.estimate(table).map { known =>
+      val values = known.distinct(text).getOrElse(known.upperBound)
+      val width =
+        ValueWidth.bytes(text, known.columns).getOrElse(text.dataType.defaultSize.toDouble)
+      values * (width + bytesOfPlace)
+    }
+
+  private val bytesOfPlace = 12.0
+
+  // Two that run, and one for planning them.
+  private val stagesOfDictionaries = 3.0
 
   /** What joins below shuffle, since neither of their sides is small. */
   private def shuffledByJoins(node: LogicalPlan): Double = node.collect { case join: Join =>

@@ -1,0 +1,378 @@
+package io.selinger.rule
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{
+  Decision,
+  Evidence,
+  ExpectedWork,
+  GuardedRule,
+  Hook,
+  Mode,
+  NodeText,
+  Origin,
+  Outcome,
+  Precondition,
+  Reason,
+  Remedy,
+  RuleDescription,
+  RuleKind
+}
+import io.selinger.cost.Cluster
+import io.selinger.estimate.plans.{RelationNames, UnknownRows}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreePattern.{AGGREGATE, PLAN_EXPRESSION}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.types.StringType
+
+/**
+ * Groups rows by numbers in the place of texts, where the texts come from tables that are small beside the
+ * rows. Numbers take less time to hash, to compare, to copy and to shuffle.
+ *
+ * Looks at aggregations by texts that joins have brought from tables of files. Fires when (each line is a
+ * Precondition below, in this order):
+ *   1. the plan is not a stream                              else STREAMING_PLAN
+ *   2. the rows can be estimated                             else NO_STATISTICS
+ *   3. the dictionaries of a table have at most
+ *      aggregate.maxDictionaryBytes                          else TOO_MANY_TEXTS
+ *   4. it saves at least aggregate.codedTextsMinGain         else TEXT_NUMBERS_SAVE_LITTLE
+ *   5. no other part of the query computes the same join
+ *      for something else                                    else SHARED_SUBPLAN
+ * An aggregation without such texts is passed over.
+ *
+ * {{{
+ *   SELECT name, sum(amount) FROM sales JOIN items ON item = id GROUP BY name
+ *   Before:  Aggregate [name]              After:  Project [text of code AS name]
+ *            +- Join (item = id)                   +- Aggregate [code]
+ *               :- sales                              +- Join (item = id)
+ *               +- items                                 :- sales
+ *                                                        +- Project [id, code of name]
+ *                                                           +- items
+ * }}}
+ *
+ * The dictionary of a text is a sorted array of all its values in the table, made by a scalar subquery
+ * before the query runs. A code is a place in it.
+ * Correct because: different texts have different codes, and null has the code null, also in rows that outer
+ * joins and grouping sets make up. So groups are the same. Codes compare as their texts do, by their bytes;
+ * texts with collations are left alone. So window functions and sorts above may use the codes, too. The
+ * table is one of files, of values in the query, or cached, without anything random, so it has the same
+ * texts when it is read for the second time; if it has another one after all, since a file was replaced in
+ * between, the query fails. Nothing that could raise an error is computed twice (TextTable).
+ * Not done: texts of tables below another aggregation, a union or a generator; keys of other types; joins
+ * by codes; a table whose join prunes partitions, since Spark does that only while both are the same plan.
+ * Cost: planning O(operators), and an estimate of each table. May lose where far fewer rows come than
+ * estimated, since a dictionary takes two short stages.
+ * Runs in experimental.extraOptimizations, last: joins have their order, and rules that compare aggregations
+ * have run. A second run finds no such texts, since the keys are numbers.
+ * Conf: spark.selinger.codeGroupedTexts.enabled, spark.selinger.aggregate.codedTextsMinGain,
+ * spark.selinger.aggregate.maxDictionaryBytes.
+ * References: Binnig, Hildenbrand, Färber, Dictionary-based Order-preserving String Compression for Main
+ * Memory Column Stores, SIGMOD 2009; Oracle's vector transformation groups by such codes of dimensions.
+ */
+final class CodeGroupedTexts(session: SparkSession)
+    extends GuardedRule(CodeGroupedTexts, SelingerConf.switches) {
+  import CodeGroupedTexts._
+
+  override protected def rewrite(plan: LogicalPlan): LogicalPlan = plan match {
+    // Its aggregations may be needed by the query around it.
+    case _: Subquery => plan
+    // Spark takes their conditions apart once more, to find the rows that are written.
+    case _: RowLevelWrite => plan
+    case _ if !plan.containsPattern(AGGREGATE) && !plan.containsPattern(PLAN_EXPRESSION) => plan
+    case _ => new Aggregations(new WholeQuery(plan), prunedBy(plan)).in(plan).decoded
+  }
+
+  /** Relations whose rows prune partitions. */
+  private def prunedBy(plan: LogicalPlan): Seq[LogicalPlan] =
+    plan
+      .collectWithSubqueries {
+        case operator if operator.containsPattern(PLAN_EXPRESSION) => operator
+      }
+      .flatMap(_.expressions.flatMap(_.collect { case pruning: DynamicPruningSubquery =>
+        pruning.buildQuery.collectLeaves()
+      }))
+      .flatten
+
+  private final class Aggregations(query: WholeQuery, pruning: Seq[LogicalPlan]) {
+
+    private val cost = new GroupedInputCost(Cluster.of(session))
+
+    /** From below: what is grouped by codes already gives them to aggregations above. */
+    def in(plan: LogicalPlan): CodedPlan = plan match {
+      case aggregate: Aggregate =>
+        val below = withDecoded(aggregate) match {
+          case same: Aggregate => same
+          case other => throw new IllegalStateException(s"no aggregation: ${other.nodeName}")
+        }
+        decided(aggregate, below).getOrElse(CodedPlan.unchanged(below))
+      case unary: UnaryNode =>
+        val own = withSubqueries(unary)
+        val below = in(unary.child)
+        val above = if (below.hasCodes) below.under(own) else None
+        above.getOrElse(CodedPlan.unchanged(own.withNewChildren(Seq(below.decoded))))
+      case other => CodedPlan.unchanged(withDecoded(other))
+    }
+
+    private def withDecoded(plan: LogicalPlan): LogicalPlan =
+      withSubqueries(plan).mapChildren(in(_).decoded)
+
+    private def withSubqueries(plan: LogicalPlan): LogicalPlan =
+      if (!plan.containsPattern(PLAN_EXPRESSION)) plan
+      else
+        plan.transformExpressionsWithPruning(_.containsPattern(PLAN_EXPRESSION)) {
+          case prunes: DynamicPruningSubquery => prunes
+          case subquery: SubqueryExpression => subquery.withNewPlan(in(subquery.plan).decoded)
+        }
+
+    /** @param aggregate over codes, if there are any, where `written` is as the query has it */
+    private def decided(written: Aggregate, aggregate: Aggregate): Option[CodedPlan] =
+      if (isLate) None
+      else
+        Subject.of(written, aggregate, query, cost, pruning).flatMap { subject =>
+          val unmet = Precondition.firstUnmet(preconditions, subject)
+          val mode = SelingerConf.switches.mode
+          val made = Option.when(unmet.isEmpty && mode == Mode.On)(subject.coded)
+          val outcome = Outcome.of(unmet, mode)
+          val root = made.fold(aggregate: LogicalPlan)(_.plan)
+          Decision.record(root, decision(subject, outcome, unmet.getOrElse(Coded)))
+          made
+        }
+  }
+
+  private def decision(subject: Subject, outcome: Outcome, reason: Reason): Decision = {
+    val acts = reason == Coded
+    val remedy = remedyOf(reason, subject)
+    Decision(
+      rule = info.id,
+      node = NodeText.of(subject.written),
+      key = NodeText.key(subject.written),
+      outcome = outcome,
+      reason = reason,
+      chosen = Option.when(acts)(s"numbers for texts of ${subject.tableNames}"),
+      stock = Option.when(acts)("the texts"),
+      detail = UnknownRows.detail(reason, subject.written),
+      evidence = if (isOfCosts(reason)) subject.evidence else Nil,
+      setting = remedy.map(_.key),
+      settingTo = remedy.flatMap(_.value),
+      work = subject.costs.filter(_ => acts).map { case (stock, chosen) =>
+        ExpectedWork(stock, chosen)
+      }
+    )
+  }
+
+  private def remedyOf(reason: Reason, subject: Subject): Option[Remedy] = {
+    val share = SelingerConf.CODED_TEXTS_MIN_GAIN.key
+    reason match {
+      case Coded =>
+        Some(subject.gain.flatMap(Remedy.above) match {
+          case Some(gain) => Remedy(share, Some(gain))
+          case None => Remedy(info.switch, Some("false"))
+        })
+      case SavesLittle => Some(Remedy(share, subject.gain.flatMap(Remedy.below)))
+      case TooLarge => Some(Remedy(SelingerConf.MAX_DICTIONARY_BYTES.key, None))
+      case _ => None
+    }
+  }
+}
+
+object CodeGroupedTexts
+    extends RuleDescription(
+      "codeGroupedTexts",
+      RuleKind.Logical,
+      "Groups rows by numbers in the place of texts that come from small tables."
+    ) {
+
+  val Coded: Reason = Reason(
+    "TEXTS_GROUPED_BY_NUMBERS",
+    "The texts that the query groups by come from small tables. The different texts are collected and " +
+      "numbered first, rows are grouped by the numbers, and the texts are put back at the end.",
+    "Set spark.selinger.aggregate.codedTextsMinGain higher to do so less often."
+  )
+
+  val SavesLittle: Reason = Reason(
+    "TEXT_NUMBERS_SAVE_LITTLE",
+    "The texts that the query groups by could be numbered first, and rows grouped by the numbers. That " +
+      "would save less time than it takes to collect the texts, or hardly more.",
+    "Set spark.selinger.aggregate.codedTextsMinGain lower to do so more often."
+  )
+
+  val TooLarge: Reason = Reason(
+    "TOO_MANY_TEXTS",
+    "The texts that the query groups by are too many to be numbered first: each task would need all of them.",
+    "Set spark.selinger.aggregate.maxDictionaryBytes higher if tasks have memory for more texts."
+  )
+
+  override def hooks: Seq[Hook] = Seq(
+    Hook.LateBatch(
+      "Joins have their order by then, and no rule compares aggregations any more."
+    )(new CodeGroupedTexts(_))
+  )
+
+  override def reasons: Seq[Reason] = Seq(
+    Reason.StreamingPlan,
+    Reason.NoStatistics,
+    TooLarge,
+    SavesLittle,
+    Reason.SharedSubplan,
+    Coded
+  )
+
+  override def example: String =
+    "SELECT i.name, i.brand, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id " +
+      "GROUP BY i.name, i.brand"
+
+  private def always: Boolean = SelingerConf.CODED_TEXTS_MIN_GAIN.value == 0.0
+
+  private def isOfCosts(reason: Reason): Boolean =
+    Seq(TooLarge, SavesLittle, Coded).contains(reason)
+
+  /** A table with the texts of it that are grouped by, over the input of the aggregation. */
+  private final case class Source(table: TextTable, keys: Seq[Expression])
+
+  /**
+   * An aggregation by texts of tables.
+   *
+   * @param written as the query has it
+   * @param aggregate the same, over what has been changed below
+   * @param known texts that have codes already
+   */
+  private final class Subject(
+      val written: Aggregate,
+      aggregate: Aggregate,
+      sources: Seq[Source],
+      known: Seq[Expression],
+      query: WholeQuery,
+      cost: GroupedInputCost
+  ) {
+
+    def isStreaming: Boolean = query.isStreaming
+
+    def isShared: Boolean = query.isSharedBeyondAlike(written)
+
+    /** Bytes of the dictionaries of a table. */
+    private def bytesOf(source: Source): Option[Double] =
+      ExpressionSets
+        .all(source.table.texts.map(cost.dictionaryBytes(source.table.rows, _)))
+        .map(_.sum)
+
+    private lazy val fitting: Seq[Source] =
+      sources.filter(bytesOf(_).exists(_ <= SelingerConf.MAX_DICTIONARY_BYTES.value.toDouble))
+
+    def fits: Boolean = known.nonEmpty || fitting.nonEmpty
+
+    def isEstimated: Boolean =
+      (known.nonEmpty || sources.exists(bytesOf(_).isDefined)) && (always || costs.isDefined)
+
+    /** What a table saves, and what it takes. */
+    private def savingOf(source: Source): Option[(Double, Double)] =
+      for {
+        saved <- cost.textKeys(aggregate, source.keys)
+        added <- cost.dictionaries(source.table.rows, source.table.texts.size)
+      } yield (saved, added)
+
+    private def pays(source: Source): Boolean =
+      savingOf(source).exists { case (saved, added) => saved > added }
+
+    private lazy val chosen: Seq[Source] =
+      if (always) fitting
+      else {
+        val paying = fitting.filter(pays)
+        // For what is told of it.
+        if (paying.isEmpty && known.isEmpty) fitting else paying
+      }
+
+    /** Seconds with texts, and with numbers. */
+    lazy val costs: Option[(Double, Double)] =
+      for {
+        whole <- cost.of(aggregate)
+        ofTexts <- cost.textKeys(aggregate, known ++ chosen.flatMap(_.keys))
+        added <- ExpressionSets.all(
+          chosen.map(source => cost.dictionaries(source.table.rows, source.table.texts.size))
+        )
+      } yield (whole + ofTexts, whole + added.sum)
+
+    def gain: Option[Double] = costs.map { case (stock, coded) => 1.0 - coded / stock }
+
+    def tableNames: String =
+      (chosen.map(source => RelationNames.of(source.table.rows)) ++
+        Option.when(known.nonEmpty)("groups below")).distinct.mkString(", ")
+
+    def coded: CodedPlan = {
+      val keys = known ++ chosen.flatMap(_.keys)
+      val read = aggregate.groupingExpressions.filterNot(ExpressionSets.has(keys, _)) ++
+        aggregate.aggregateExpressions.map(withoutKeys(_, keys))
+      CodedPlan.grouped(
+        aggregate,
+        CodedInput.of(aggregate.child, keys, AttributeSet(read.flatMap(_.references)))
+      )
+    }
+
+    /** A result without keys but in its functions, which read the texts themselves. */
+    private def withoutKeys(result: Expression, keys: Seq[Expression]): Expression = result match {
+      case function: AggregateExpression => function
+      case key if ExpressionSets.has(keys, key) => Literal(null, key.dataType)
+      case other => other.mapChildren(withoutKeys(_, keys))
+    }
+
+    def evidence: Seq[Evidence] =
+      cost.rowsOf(aggregate.child).map(rows =>
+        Evidence("rows to group", rows.value, "rows", rows.origin)
+      ).toSeq ++
+        ExpressionSets.all(chosen.map(bytesOf)).filter(_.nonEmpty).map(all =>
+          Evidence("size of the numbered texts", all.sum, "bytes", Origin.Derived)
+        ) ++
+        costs.toSeq.flatMap { case (stock, coded) =>
+          Seq(
+            Evidence("cost with texts", stock, "s", Origin.Derived),
+            Evidence("cost with numbers", coded, "s", Origin.Derived)
+          )
+        }
+  }
+
+  private object Subject {
+
+    /** None where no text comes from a table that could be read once more. */
+    def of(
+        written: Aggregate,
+        aggregate: Aggregate,
+        query: WholeQuery,
+        cost: GroupedInputCost,
+        pruning: Seq[LogicalPlan]
+    ): Option[Subject] = {
+      val texts = aggregate.groupingExpressions.filter(isText).distinctBy(_.canonicalized)
+      val origins = texts.flatMap(text => CodedInput.origin(aggregate.child, text).map(text -> _))
+      val known = origins.collect { case (text, CodedInput.HasCode) => text }
+      val ofTables = origins.collect { case (text, CodedInput.OfTable(rows, below)) =>
+        (text, rows, below)
+      }
+      val sources = ofTables.map(_._2).distinctBy(System.identityHashCode).map { rows =>
+        val own = ofTables.filter(_._2 eq rows)
+        Source(TextTable(rows, ExpressionSets.distinct(own.map(_._3))), own.map(_._1))
+      }
+      val usable = sources.filterNot { source =>
+        source.table.rows.collectLeaves().exists(leaf => pruning.exists(_.sameResult(leaf)))
+      }
+      Option.when(usable.nonEmpty || known.nonEmpty)(
+        new Subject(written, aggregate, usable, known, query, cost)
+      )
+    }
+
+    /** Whether a key is a text whose equal values have the same bytes, and that is ordered by its bytes. */
+    private def isText(key: Expression): Boolean = key match {
+      case column: Attribute => column.dataType == StringType
+      case _ => false
+    }
+  }
+
+  private val preconditions: Seq[Precondition[Subject]] = Seq(
+    Precondition(Reason.StreamingPlan)(!_.isStreaming),
+    Precondition(Reason.NoStatistics)(_.isEstimated),
+    Precondition(TooLarge)(_.fits),
+    Precondition(SavesLittle)(subject =>
+      always || subject.gain.exists(_ >= SelingerConf.CODED_TEXTS_MIN_GAIN.value)
+    ),
+    // Takes longer to find out.
+    Precondition(Reason.SharedSubplan)(!_.isShared)
+  )
+}

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from benchmarks.paths import ROOT
 
 JOIN_COST = ROOT / "src" / "main" / "scala" / "io" / "selinger" / "cost" / "JoinCost.scala"
-UNKNOWN = frozenset(("networkByteNs", "evaluateNs", "copyNs", "copyByteNs"))
+UNKNOWN = frozenset(("networkByteNs", "evaluateNs", "copyNs", "copyByteNs", "textNs"))
 """Constants that no case tells from others: nothing is sent, computed or copied here."""
 
 SWEEPS = 20_000

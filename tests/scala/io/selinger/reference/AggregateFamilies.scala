@@ -1,9 +1,10 @@
 package io.selinger.reference
 
 import io.selinger.reference.PlanShape._
-import io.selinger.rule.{PushAggregateBelowJoin, SplitDistinctAggregates}
+import io.selinger.rule.{CodeGroupedTexts, PushAggregateBelowJoin, SplitDistinctAggregates}
 import io.selinger.strategy.{CascadeGroupingSets, SelectAggregateOperator, StopPartialAggregation}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Expand, Join}
+import org.apache.spark.sql.types.StringType
 
 /** The operators of aggregations. */
 private object AggregateFamilies {
@@ -25,6 +26,25 @@ private object AggregateFamilies {
       FamilyQuery("aggregate_below_join", PushAggregateBelowJoin)(
         Shows.optimized("the aggregation is above the join")(
           _.collect { case aggregate: Aggregate => aggregate }.map(has[Join](_)) == Seq(true)
+        )
+      )
+    )
+  )
+
+  private val texts = Family(
+    "Texts as grouping keys",
+    Nil,
+    strategy,
+    "Each row's texts are hashed, compared and copied, in each task and behind the shuffle.",
+    "Numbers the texts of small tables, and groups, sorts and ranks by the numbers.",
+    "",
+    Seq(
+      FamilyQuery("aggregate_by_text", CodeGroupedTexts)(
+        Shows.optimized("the key is a text")(
+          _.collect { case aggregate: Aggregate =>
+            aggregate.groupingExpressions.map(_.dataType)
+          } ==
+            Seq(Seq(StringType))
         )
       )
     )
@@ -75,5 +95,5 @@ private object AggregateFamilies {
     )
   )
 
-  val all: Seq[Family] = Seq(hash, others, distinct, groupingSets)
+  val all: Seq[Family] = Seq(hash, texts, others, distinct, groupingSets)
 }

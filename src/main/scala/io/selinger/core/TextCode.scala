@@ -31,7 +31,8 @@ final case class TextCode(dictionary: Expression, value: Expression)
   override def prettyName: String = "text_code"
 
   override def eval(row: InternalRow): Any = value.eval(row) match {
-    case text: UTF8String => TextDictionary.placeOf(text, dictionary.eval(row).asInstanceOf[ArrayData])
+    case text: UTF8String =>
+      TextDictionary.placeOf(text, dictionary.eval(row).asInstanceOf[ArrayData])
     case _ => null
   }
 

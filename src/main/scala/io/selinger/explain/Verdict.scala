@@ -63,6 +63,8 @@ private[explain] object Verdict {
       ("aggregation hashed instead of sorted", "aggregations hashed instead of sorted"),
     "deduplicateSemiJoins" ->
       ("IN or EXISTS without duplicates", "INs or EXISTSs without duplicates"),
+    "codeGroupedTexts" ->
+      ("aggregation by numbers instead of texts", "aggregations by numbers instead of texts"),
     "splitDistinctAggregates" -> (
       "aggregation with each DISTINCT from its own column",
       "aggregations with each DISTINCT from its own column"

@@ -219,8 +219,8 @@ object CodeGroupedTexts
   )
 
   override def example: String =
-    "SELECT i.name, i.brand, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id " +
-      "GROUP BY i.name, i.brand"
+    "SELECT i.name, i.color, sum(s.amount) FROM sales s JOIN items i ON s.item = i.id " +
+      "GROUP BY i.name, i.color"
 
   private def always: Boolean = SelingerConf.CODED_TEXTS_MIN_GAIN.value == 0.0
 

@@ -1,0 +1,2 @@
+-- set spark.selinger.aggregate.maxDictionaryBytes=10b
+SELECT d.s, count(*) AS n FROM facts f JOIN dims d ON f.k = d.k GROUP BY d.s

@@ -34,14 +34,17 @@ object PlanIntegrity {
         .orElse {
           invalid(before, after, thorough).filter(_ => invalid(before, before, thorough).isEmpty)
         }
-        .orElse(if (thorough) nullability(upToDate(before), after.output) else None)
+        .orElse {
+          // References may still say that a column can be null, of a text that was cast to a number, say,
+          // and has become a literal since.
+          nullability(before.output, after.output).filter { _ =>
+            thorough && nullability(
+              UpdateAttributeNullability(before).output,
+              after.output
+            ).isDefined
+          }
+        }
     }
-
-  /**
-   * References of a plan may still say that a column can be null where Spark has found since that it
-   * cannot: a text that was cast to a number and has become a literal.
-   */
-  private def upToDate(plan: LogicalPlan): Seq[Attribute] = UpdateAttributeNullability(plan).output
 
   /** Columns that operators read and their inputs do not return. */
   private def missingIn(plan: QueryPlan[_]): AttributeSet =

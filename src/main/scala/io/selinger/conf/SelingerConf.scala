@@ -424,7 +424,7 @@ object SelingerConf {
   val MAX_DICTIONARY_BYTES: Setting[Long] = Setting(
     ConfEntry.bytes(
       key("aggregate.maxDictionaryBytes"),
-      "8m",
+      "16m",
       "Size of the dictionaries of a table, up to which an aggregation groups by numbers instead of its " +
         "texts. Each task that groups or returns such texts gets a copy. 0: texts are always grouped by " +
         "themselves."

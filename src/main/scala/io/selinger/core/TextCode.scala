@@ -94,8 +94,8 @@ object TextDictionary {
   }
 
   private def unknown(text: UTF8String): String =
-    s"The text '$text' was not there when its table was read for the first time in this query. The files of " +
-      "the table have been changed since. Run the query again. To have such tables read only once, set " +
+    s"The text '$text' was not there when its table was read for the first time in this query, so the files " +
+      "of the table have been changed since. Run the query again. To have such tables read only once, set " +
       "spark.selinger.codeGroupedTexts.enabled to false."
 
   /** Code that computes `result` of the dictionary and the value, unless the value is null. */

@@ -19,12 +19,14 @@ import io.selinger.core.{
 }
 import io.selinger.cost.Cluster
 import io.selinger.estimate.plans.{RelationNames, UnknownRows}
+import org.apache.spark.sql.catalyst.analysis.UpdateAttributeNullability
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreePattern.{AGGREGATE, PLAN_EXPRESSION}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.types.StringType
+import scala.annotation.tailrec
 
 /**
  * Groups rows by numbers in the place of texts, where the texts come from tables that are small beside the
@@ -56,15 +58,17 @@ import org.apache.spark.sql.types.StringType
  * Correct because: different texts have different codes, and null has the code null, also in rows that outer
  * joins and grouping sets make up. So groups are the same. Codes compare as their texts do, by their bytes;
  * texts with collations are left alone. So window functions and sorts above may use the codes, too. The
- * table is one of files, of values in the query, or cached, without anything random, so it has the same
- * texts when it is read for the second time; if it has another one after all, since a file was replaced in
- * between, the query fails. Nothing that could raise an error is computed twice (TextTable).
+ * table is one of files, without anything random, so it has the same texts when it is read for the second
+ * time; if it has another one after all, since a file was replaced in between, the query fails. Nothing that
+ * could raise an error is computed twice (TextTable).
  * Not done: texts of tables below another aggregation, a union or a generator; keys of other types; joins
- * by codes; a table whose join prunes partitions, since Spark does that only while both are the same plan.
+ * by codes; cached tables, of whose texts it is not known how long they are; aggregations in subqueries; a
+ * table whose join prunes partitions, since Spark does that only while both are the same plan. Nothing
+ * where spark.sql.execution.reuseSubquery is off.
  * Cost: planning O(operators), and an estimate of each table. May lose where far fewer rows come than
  * estimated, since a dictionary takes two short stages.
  * Runs in experimental.extraOptimizations, last: joins have their order, and rules that compare aggregations
- * have run. A second run finds no such texts, since the keys are numbers.
+ * have run. A second run finds numbers as keys, and leaves aggregations alone that have any.
  * Conf: spark.selinger.codeGroupedTexts.enabled, spark.selinger.aggregate.codedTextsMinGain,
  * spark.selinger.aggregate.maxDictionaryBytes.
  * References: Binnig, Hildenbrand, Färber, Dictionary-based Order-preserving String Compression for Main
@@ -79,8 +83,14 @@ final class CodeGroupedTexts(session: SparkSession)
     case _: Subquery => plan
     // Spark takes their conditions apart once more, to find the rows that are written.
     case _: RowLevelWrite => plan
-    case _ if !plan.containsPattern(AGGREGATE) && !plan.containsPattern(PLAN_EXPRESSION) => plan
-    case _ => new Aggregations(new WholeQuery(plan), prunedBy(plan)).in(plan).decoded
+    case _ if !plan.containsPattern(AGGREGATE) => plan
+    // Each dictionary would be made in each place anew.
+    case _ if !conf.subqueryReuseEnabled => plan
+    case _ =>
+      val query = new WholeQuery(plan)
+      val result = new Aggregations(query, prunedBy(plan)).in(plan, Nil).decoded
+      // Codes above an outer join may be null that are not below.
+      if (result eq plan) plan else UpdateAttributeNullability(result)
   }
 
   /** Relations whose rows prune partitions. */
@@ -98,38 +108,39 @@ final class CodeGroupedTexts(session: SparkSession)
 
     private val cost = new GroupedInputCost(Cluster.of(session))
 
-    /** From below: what is grouped by codes already gives them to aggregations above. */
-    def in(plan: LogicalPlan): CodedPlan = plan match {
+    /**
+     * From below: what is grouped by codes already gives them to aggregations above. Not in subqueries:
+     * they would wait for dictionaries, which need threads of the same pool.
+     *
+     * @param above operators above the plan, the nearest first
+     */
+    def in(plan: LogicalPlan, above: List[LogicalPlan]): CodedPlan = plan match {
       case aggregate: Aggregate =>
-        val below = withDecoded(aggregate) match {
-          case same: Aggregate => same
-          case other => throw new IllegalStateException(s"no aggregation: ${other.nodeName}")
-        }
-        decided(aggregate, below).getOrElse(CodedPlan.unchanged(below))
+        val child = in(aggregate.child, aggregate :: above).decoded
+        val below = if (child eq aggregate.child) aggregate else withChild(aggregate, child)
+        decided(aggregate, below, above).getOrElse(CodedPlan.unchanged(below))
       case unary: UnaryNode =>
-        val own = withSubqueries(unary)
-        val below = in(unary.child)
-        val above = if (below.hasCodes) below.under(own) else None
-        above.getOrElse(CodedPlan.unchanged(own.withNewChildren(Seq(below.decoded))))
-      case other => CodedPlan.unchanged(withDecoded(other))
+        val below = in(unary.child, unary :: above)
+        val coded = if (below.owesCodes) below.under(unary) else None
+        coded.getOrElse(CodedPlan.unchanged(unary.withNewChildren(Seq(below.decoded))))
+      case other => CodedPlan.unchanged(other.mapChildren(in(_, other :: above).decoded))
     }
 
-    private def withDecoded(plan: LogicalPlan): LogicalPlan =
-      withSubqueries(plan).mapChildren(in(_).decoded)
-
-    private def withSubqueries(plan: LogicalPlan): LogicalPlan =
-      if (!plan.containsPattern(PLAN_EXPRESSION)) plan
-      else
-        plan.transformExpressionsWithPruning(_.containsPattern(PLAN_EXPRESSION)) {
-          case prunes: DynamicPruningSubquery => prunes
-          case subquery: SubqueryExpression => subquery.withNewPlan(in(subquery.plan).decoded)
-        }
+    private def withChild(aggregate: Aggregate, child: LogicalPlan): Aggregate = {
+      val same = aggregate.copy(child = child)
+      same.copyTagsFrom(aggregate)
+      same
+    }
 
     /** @param aggregate over codes, if there are any, where `written` is as the query has it */
-    private def decided(written: Aggregate, aggregate: Aggregate): Option[CodedPlan] =
-      if (isLate) None
+    private def decided(
+        written: Aggregate,
+        aggregate: Aggregate,
+        above: List[LogicalPlan]
+    ): Option[CodedPlan] =
+      if (isLate || CodedPlan.isGrouped(written)) None
       else
-        Subject.of(written, aggregate, query, cost, pruning).flatMap { subject =>
+        Subject.of(written, aggregate, above, query, cost, pruning).flatMap { subject =>
           val unmet = Precondition.firstUnmet(preconditions, subject)
           val mode = SelingerConf.switches.mode
           val made = Option.when(unmet.isEmpty && mode == Mode.On)(subject.coded)
@@ -235,11 +246,13 @@ object CodeGroupedTexts
    *
    * @param written as the query has it
    * @param aggregate the same, over what has been changed below
+   * @param above operators above it, the nearest first
    * @param known texts that have codes already
    */
   private final class Subject(
       val written: Aggregate,
       aggregate: Aggregate,
+      above: List[LogicalPlan],
       sources: Seq[Source],
       known: Seq[Expression],
       query: WholeQuery,
@@ -253,7 +266,7 @@ object CodeGroupedTexts
     /** Bytes of the dictionaries of a table. */
     private def bytesOf(source: Source): Option[Double] =
       ExpressionSets
-        .all(source.table.texts.map(cost.dictionaryBytes(source.table.rows, _)))
+        .all(source.table.texts.map(cost.dictionaryBytes(source.table.alone, _)))
         .map(_.sum)
 
     private lazy val fitting: Seq[Source] =
@@ -268,7 +281,7 @@ object CodeGroupedTexts
     private def savingOf(source: Source): Option[(Double, Double)] =
       for {
         saved <- cost.textKeys(aggregate, source.keys)
-        added <- cost.dictionaries(source.table.rows, source.table.texts.size)
+        added <- cost.dictionaries(source.table.alone, source.table.texts.size)
       } yield (saved, added)
 
     private def pays(source: Source): Boolean =
@@ -288,9 +301,33 @@ object CodeGroupedTexts
         whole <- cost.of(aggregate)
         ofTexts <- cost.textKeys(aggregate, known ++ chosen.flatMap(_.keys))
         added <- ExpressionSets.all(
-          chosen.map(source => cost.dictionaries(source.table.rows, source.table.texts.size))
+          chosen.map(source => cost.dictionaries(source.table.alone, source.table.texts.size))
         )
-      } yield (whole + ofTexts, whole + added.sum)
+        again <- if (isJoinedByTexts(above, textIds)) cost.moved(aggregate) else Some(0.0)
+      } yield (whole + ofTexts, whole + added.sum + again)
+
+    private def textIds: Set[ExprId] = {
+      val keys = known ++ chosen.flatMap(_.keys)
+      aggregate.aggregateExpressions
+        .filter(result => ExpressionSets.has(keys, ExpressionSets.unnamed(result)))
+        .map(_.exprId)
+        .toSet
+    }
+
+    /** Whether a join above compares texts: groups by numbers must then be shuffled by the texts. */
+    @tailrec
+    private def isJoinedByTexts(operators: List[LogicalPlan], texts: Set[ExprId]): Boolean =
+      operators match {
+        case Project(list, _) :: more =>
+          val passed = list.filter(_.references.exists(column => texts.contains(column.exprId)))
+          isJoinedByTexts(more, passed.map(_.exprId).toSet)
+        case Join(_, _, _, condition, _) :: _ =>
+          condition.exists(_.references.exists(column => texts.contains(column.exprId)))
+        // What a window saves, that sorts by numbers, was measured to be more than such a shuffle.
+        case (_: Aggregate | _: Window) :: _ => false
+        case (_: UnaryNode) :: more => isJoinedByTexts(more, texts)
+        case _ => false
+      }
 
     def gain: Option[Double] = costs.map { case (stock, coded) => 1.0 - coded / stock }
 
@@ -336,6 +373,7 @@ object CodeGroupedTexts
     def of(
         written: Aggregate,
         aggregate: Aggregate,
+        above: List[LogicalPlan],
         query: WholeQuery,
         cost: GroupedInputCost,
         pruning: Seq[LogicalPlan]
@@ -354,7 +392,7 @@ object CodeGroupedTexts
         source.table.rows.collectLeaves().exists(leaf => pruning.exists(_.sameResult(leaf)))
       }
       Option.when(usable.nonEmpty || known.nonEmpty)(
-        new Subject(written, aggregate, usable, known, query, cost)
+        new Subject(written, aggregate, above, usable, known, query, cost)
       )
     }
 

@@ -38,16 +38,25 @@ private[rule] object CodedInput {
   /** What has a code already. */
   case object HasCode extends Origin
 
-  def origin(plan: LogicalPlan, text: Expression): Option[Origin] = plan match {
-    case _ if TextTable.isReadable(plan) =>
-      val isThere = text.references.nonEmpty && text.references.subsetOf(plan.outputSet)
-      Option.when(isThere && RaisedErrors.isSafe(text))(OfTable(plan, text))
-    case Project(list, child) =>
-      list.find(column => text.semanticEquals(column.toAttribute)) match {
-        case Some(Alias(CodedText(_, _: Attribute), _)) => Some(HasCode)
-        case _ => step(plan, text).flatMap { case (_, below) => origin(child, below) }
-      }
-    case _ => step(plan, text).flatMap { case (child, below) => origin(child, below) }
+  /** None where a text comes from no table that has been joined. */
+  def origin(plan: LogicalPlan, text: Expression): Option[Origin] =
+    origin(plan, text, isJoined = false)
+
+  private def origin(plan: LogicalPlan, text: Expression, isJoined: Boolean): Option[Origin] = {
+    def below = step(plan, text).flatMap { case (child, same) =>
+      origin(child, same, isJoined || plan.isInstanceOf[Join])
+    }
+    plan match {
+      case _ if TextTable.isReadable(plan) =>
+        val isThere = text.references.nonEmpty && text.references.subsetOf(plan.outputSet)
+        Option.when(isJoined && isThere && RaisedErrors.isSafe(text))(OfTable(plan, text))
+      case Project(list, _) =>
+        list.find(column => text.semanticEquals(column.toAttribute)) match {
+          case Some(Alias(CodedText(_, _: Attribute), _)) => Some(HasCode)
+          case _ => below
+        }
+      case _ => below
+    }
   }
 
   /** The text over the input of an operator that it comes from. */
@@ -172,7 +181,10 @@ private[rule] object CodedInput {
     val below = of(expand.child, columns.map(_._3), read)
     val coded = renamed(columns.map { case (text, _, same) => text -> same }, below)
     val codes = coded.map { case (text, code) =>
-      val column = AttributeReference(code.column.name, IntegerType)()
+      val isNullable = columns.exists { case (same, place, _) =>
+        same.semanticEquals(text) && expand.output(place).nullable
+      }
+      val column = AttributeReference(code.column.name, IntegerType, isNullable)()
       text -> Code(column, code.dictionary)
     }
     val projections = expand.projections.map { copy =>

@@ -4,6 +4,7 @@ import io.selinger.core.CodedText
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 
 /**
  * A plan that has taken the place of another one, with codes instead of some of its texts.
@@ -31,7 +32,8 @@ private[rule] final case class CodedPlan(
   private val codes: AttributeMap[Attribute] =
     AttributeMap(owed.collect { case (text, CodedText(_, code: Attribute)) => text -> code }.toSeq)
 
-  def hasCodes: Boolean = codes.nonEmpty
+  /** Whether codes are all that is owed. What is computed of them may be costly, or random, so it is not put off. */
+  def owesCodes: Boolean = owed.nonEmpty && codes.size == owed.size
 
   private def owes(expression: Expression): Boolean = expression.references.exists(owed.contains)
 
@@ -50,8 +52,10 @@ private[rule] final case class CodedPlan(
       Option.unless(owes(tested))(on(filter.copy(tested, plan)))
     case sort: Sort if areCoded(sort.order) =>
       Some(on(sort.copy(sort.order.map(coded), child = plan)))
-    case limit: GlobalLimit => Some(on(limit.copy(child = plan)))
-    case limit: LocalLimit => Some(on(limit.copy(child = plan)))
+    // Spark plans a sort with its limit and offset together; without a sort it stops early, at the root only.
+    case limit: GlobalLimit if isSorted(plan) => Some(on(limit.copy(child = plan)))
+    case limit: LocalLimit if isSorted(plan) => Some(on(limit.copy(child = plan)))
+    case offset: Offset if isSorted(plan) => Some(on(offset.copy(child = plan)))
     case limit: WindowGroupLimit if areCoded(limit.partitionSpec ++ limit.orderSpec) =>
       Some(on(limit.copy(
         limit.partitionSpec.map(coded),
@@ -71,6 +75,15 @@ private[rule] final case class CodedPlan(
     case _ => None
   }
 
+  private def isSorted(rows: LogicalPlan): Boolean = rows match {
+    case Sort(_, global, _, _) => global
+    case Project(_, child) => isSorted(child)
+    case GlobalLimit(_, child) => isSorted(child)
+    case LocalLimit(_, child) => isSorted(child)
+    case Offset(_, child) => isSorted(child)
+    case _ => false
+  }
+
   /** Whether texts are compared as they are, without being computed with. */
   private def areCoded(specification: Seq[Expression]): Boolean = specification.forall {
     case order: SortOrder => (order.child +: order.sameOrderExpressions.toSeq).forall(isCode)
@@ -78,7 +91,7 @@ private[rule] final case class CodedPlan(
   }
 
   private def isCode(expression: Expression): Boolean = expression match {
-    case text: Attribute => !owed.contains(text) || codes.contains(text)
+    case _: Attribute => true
     case other => !owes(other)
   }
 
@@ -95,28 +108,16 @@ private[rule] final case class CodedPlan(
 
   /** Texts that are only passed on stay codes; others are computed here. */
   private def projected(list: Seq[NamedExpression]): CodedPlan = {
-    val (passed, computed) = list.partition {
-      case text: Attribute => codes.contains(text)
-      case Alias(text: Attribute, _) => codes.contains(text)
-      case _ => false
-    }
-    val owedAbove = passed.map { result =>
-      val text = ExpressionSets.unnamed(result) match {
-        case column: Attribute => column
-        case other => throw new IllegalStateException(s"no column: $other")
+    val passed = list.flatMap { result =>
+      ExpressionSets.unnamed(result) match {
+        case text: Attribute => owed.get(text).map(result.toAttribute -> _)
+        case _ => None
       }
-      result.toAttribute -> owed(text)
     }
-    val results = computed.map {
-      case text: Attribute if owed.contains(text) => as(text, owed(text))
-      case other => over(other)
-    }
-    val columns = owedAbove.flatMap(_._2.references).distinctBy(_.exprId)
-    CodedPlan(
-      Project(results ++ columns, plan),
-      list.map(_.toAttribute),
-      AttributeMap(owedAbove)
-    )
+    val owedAbove = AttributeMap(passed)
+    val results = list.filterNot(result => owedAbove.contains(result.toAttribute)).map(over)
+    val columns = passed.flatMap(_._2.references).distinctBy(_.exprId)
+    CodedPlan(Project(results ++ columns, plan), list.map(_.toAttribute), owedAbove)
   }
 
   private def over(result: NamedExpression): NamedExpression =
@@ -129,11 +130,16 @@ private[rule] final case class CodedPlan(
 
 private[rule] object CodedPlan {
 
+  private val done = TreeNodeTag[Unit]("selinger.groupedByCodes")
+
+  /** Whether an aggregation has been made by [[grouped]]: the texts that it has left are to stay. */
+  def isGrouped(aggregate: Aggregate): Boolean = aggregate.getTagValue(done).isDefined
+
   /** The plan itself, or the same with other inputs. */
   def unchanged(plan: LogicalPlan): CodedPlan = CodedPlan(plan, plan.output, AttributeMap.empty)
 
   /**
-   * An aggregation by codes.
+   * An aggregation by codes, marked as such.
    *
    * @param input codes of some of the texts that it groups by
    */
@@ -151,6 +157,7 @@ private[rule] object CodedPlan {
     val results = (others ++ needed).distinctBy(_.exprId)
     val made = Aggregate(keys, results, input.plan, aggregate.hint)
     made.copyTagsFrom(aggregate)
+    made.setTagValue(done, ())
     CodedPlan(
       made,
       aggregate.output,

@@ -114,13 +114,23 @@ private[rule] final class GroupedInputCost(cluster: Cluster) {
         rows * texts
       )
 
-  /** Bytes of the different values of a text of a table, and of where each begins. */
+  /** To shuffle all rows of a plan. */
+  def moved(plan: LogicalPlan): Option[Double] =
+    LeafStatistics.estimator
+      .estimate(plan)
+      .map(known => cost.shuffled(JoinSide.of(known, plan.output)))
+
+  /**
+   * Bytes of the different values of a text of a table, and of where each begins: from above, since all of
+   * them must fit. None where it is not known how long the values are.
+   */
   def dictionaryBytes(table: LogicalPlan, text: Expression): Option[Double] =
-    LeafStatistics.estimator.estimate(table).map { known =>
-      val values = known.distinct(text).getOrElse(known.upperBound)
-      val width =
-        ValueWidth.bytes(text, known.columns).getOrElse(text.dataType.defaultSize.toDouble)
-      values * (width + bytesOfPlace)
+    for {
+      known <- LeafStatistics.estimator.estimate(table)
+      width <- ValueWidth.bytes(text, known.columns)
+    } yield {
+      val distinct = known.column(text).flatMap(_.distinct)
+      distinct.fold(known.upperBound)(math.min(_, known.upperBound)) * (width + bytesOfPlace)
     }
 
   private val bytesOfPlace = 12.0

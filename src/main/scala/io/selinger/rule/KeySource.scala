@@ -86,8 +86,7 @@ private[rule] object KeySource {
     plan.deterministic && !plan.isStreaming && !RaisedErrors.mayRaise(plan) &&
       !plan.exists(mayChange)
 
-  /** Whether an operator may return other rows, or rows of the same ids only, when it runs once more. */
-  def mayChange(operator: LogicalPlan): Boolean = operator match {
+  private def mayChange(operator: LogicalPlan): Boolean = operator match {
     case _ if operator.containsAnyPattern(PLAN_EXPRESSION, DYNAMIC_PRUNING_EXPRESSION) => true
     case aggregate: Aggregate =>
       aggregate.aggregateExpressions.exists(_.exists(_.isInstanceOf[AggregateExpression]))

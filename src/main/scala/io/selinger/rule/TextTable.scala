@@ -5,7 +5,6 @@ import io.selinger.estimate.predicates.Selectivity
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
-import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 /**
@@ -17,12 +16,14 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
  */
 private[rule] final case class TextTable(rows: LogicalPlan, texts: Seq[Expression]) {
 
-  /** The dictionary of each text, all made by one subquery. It may have more texts than `rows`. */
+  /** What the dictionaries are made from. It may have more texts than `rows`. */
+  lazy val alone: LogicalPlan = TextTable.alone(rows)
+
+  /** The dictionary of each text, all made by one subquery. */
   def dictionaries: Seq[Expression] = {
-    val table = TextTable.alone(rows)
     val copy = PlanCopy
-      .of(table)
-      .getOrElse(throw new IllegalStateException(s"no copy can be made of ${table.nodeName}"))
+      .of(alone)
+      .getOrElse(throw new IllegalStateException(s"no copy can be made of ${alone.nodeName}"))
     val arrays = texts.zipWithIndex.flatMap { case (text, i) =>
       Seq(Literal(s"text$i"), TextDictionary.of(copy.over(text)))
     }
@@ -49,8 +50,6 @@ private[rule] object TextTable {
       list.forall(_.deterministic) && !plan.containsPattern(PLAN_EXPRESSION) && isTable(child)
     case Filter(condition, child) => condition.deterministic && isTable(child)
     case LogicalRelation(_: HadoopFsRelation, _, _, _, _) => !plan.isStreaming
-    case _: LocalRelation => !plan.isStreaming
-    case cached: InMemoryRelation => !KeySource.mayChange(cached)
     case _ => false
   }
 }

@@ -410,9 +410,9 @@ object SelingerConf {
     ConfEntry.number(
       key("aggregate.codedTextsMinGain"),
       0.03,
-      "Share of the time of an aggregation that must be saved by grouping by numbers instead of texts. The " +
-        "time for the dictionaries counts against it. 0: whenever it is possible, even if nothing is " +
-        "known of the rows."
+      "Share of the time of an aggregation that must be saved by grouping by numbers instead of texts, after " +
+        "the time for collecting the texts is subtracted. 0: whenever it is possible, even if the number " +
+        "of rows to group is unknown."
     )(
       value => value >= 0.0 && value < 1.0,
       "must be at least 0 and less than 1"
@@ -425,9 +425,9 @@ object SelingerConf {
     ConfEntry.bytes(
       key("aggregate.maxDictionaryBytes"),
       "16m",
-      "Size of the dictionaries of a table, up to which an aggregation groups by numbers instead of its " +
-        "texts. Each task that groups or returns such texts gets a copy. 0: texts are always grouped by " +
-        "themselves."
+      "Size of the different texts in the grouping columns of one table, up to which rows are grouped by " +
+        "numbers instead. Each task that turns texts into numbers, or numbers back into texts, holds a copy " +
+        "of them. 0: never."
     ),
     "aggregates",
     "bytes"

@@ -203,20 +203,21 @@ object CodeGroupedTexts
 
   val SavesLittle: Reason = Reason(
     "TEXT_NUMBERS_SAVE_LITTLE",
-    "The texts that the query groups by could be numbered first, and rows grouped by the numbers. That " +
-      "would save less time than it takes to collect the texts, or hardly more.",
+    "The texts that the query groups by could be numbered first, and rows grouped by the numbers. After the " +
+      "time for collecting the texts is subtracted, that would save little or nothing.",
     "Set spark.selinger.aggregate.codedTextsMinGain lower to do so more often."
   )
 
   val TooLarge: Reason = Reason(
     "TOO_MANY_TEXTS",
-    "The texts that the query groups by are too many to be numbered first: each task would need all of them.",
+    "The different texts that the query groups by take too much memory to be numbered first: each task would " +
+      "hold all texts of a table.",
     "Set spark.selinger.aggregate.maxDictionaryBytes higher if tasks have memory for more texts."
   )
 
   override def hooks: Seq[Hook] = Seq(
     Hook.LateBatch(
-      "Joins have their order by then, and no rule compares aggregations any more."
+      "It runs last: other rules look for equal aggregations, and would not recognise one that has numbers."
     )(new CodeGroupedTexts(_))
   )
 

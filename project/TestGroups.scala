@@ -8,6 +8,7 @@ object TestGroups {
   private val seconds = Map(
     "RuleContractSuite" -> 89,
     "SqlEquivalenceSuite" -> 52,
+    "CodeGroupedTextsSuite" -> 40,
     "ReduceJoinInputSuite" -> 39,
     "HardTablesSuite" -> 37,
     "UnwrapFunctionsInFiltersSuite" -> 32,

@@ -332,9 +332,12 @@ object CodeGroupedTexts
 
     def gain: Option[Double] = costs.map { case (stock, coded) => 1.0 - coded / stock }
 
-    def tableNames: String =
-      (chosen.map(source => RelationNames.of(source.table.rows)) ++
-        Option.when(known.nonEmpty)("groups below")).distinct.mkString(", ")
+    def tableNames: String = {
+      val tables = chosen.map(source => RelationNames.of(source.table.rows)).distinct.mkString(", ")
+      if (known.isEmpty) tables
+      else if (tables.isEmpty) "the groups below"
+      else s"$tables and of the groups below"
+    }
 
     def coded: CodedPlan = {
       val keys = known ++ chosen.flatMap(_.keys)

@@ -96,6 +96,26 @@ class CodeGroupedTextsSuite extends AnyFunSuite with SharedSession {
     fires(s"SELECT d.s, f.s, count(*) FROM $joined GROUP BY d.s, f.s", 2)
   }
 
+  test("fires beside keys whose equal values have other bits, and decimals at their limits") {
+    fires(s"SELECT d.s, f.d, count(*) FROM $joined GROUP BY d.s, f.d", 1)
+    fires(s"SELECT d.s, f.amount, count(*), max(f.d) FROM $joined GROUP BY d.s, f.amount", 1)
+  }
+
+  test("an error of a function is raised as before") {
+    val text = s"SELECT d.s, sum(f.big * 9000000000000) FROM $joined GROUP BY d.s"
+    val ansi = "spark.sql.ansi.enabled" -> "true"
+    for (settings <- Seq(Seq(rule.switch -> "false", ansi), Seq(always, ansi)))
+      withConf(settings: _*) {
+        val error = intercept[Exception](spark.sql(text).collect())
+        assert(error.toString.contains("ARITHMETIC_OVERFLOW"), error)
+      }
+  }
+
+  test("the hint of a join is obeyed") {
+    val df = fires(s"SELECT /*+ MERGE(d) */ d.s, count(*) FROM $joined GROUP BY d.s", 1)
+    withConf(always)(assert(Plans.joins(df) == Seq("SortMergeJoin")))
+  }
+
   test("a text that an outer join makes null is the same as one that is null") {
     Seq("LEFT", "RIGHT", "FULL").foreach { kind =>
       fires(

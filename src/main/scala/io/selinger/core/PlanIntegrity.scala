@@ -34,16 +34,16 @@ object PlanIntegrity {
         .orElse {
           invalid(before, after, thorough).filter(_ => invalid(before, before, thorough).isEmpty)
         }
-        .orElse {
-          // References may still say that a column can be null, of a text that was cast to a number, say,
-          // and has become a literal since.
-          nullability(before.output, after.output).filter { _ =>
-            thorough && nullability(
-              UpdateAttributeNullability(before).output,
-              after.output
-            ).isDefined
-          }
-        }
+        .orElse(if (thorough) newlyCertain(before, after) else None)
+    }
+
+  /**
+   * References may still say that a column can be null where Spark has found since that it cannot: a text
+   * that was cast to a number, say, and has become a literal.
+   */
+  private def newlyCertain(before: LogicalPlan, after: LogicalPlan): Option[String] =
+    nullability(before.output, after.output).filter { _ =>
+      nullability(UpdateAttributeNullability(before).output, after.output).isDefined
     }
 
   /** Columns that operators read and their inputs do not return. */

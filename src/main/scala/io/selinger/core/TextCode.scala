@@ -15,19 +15,41 @@ trait OneToOne extends Expression {
   def value: Expression
 }
 
-/**
- * The place of a text in a dictionary: an array of all texts, sorted by their bytes, without nulls. So codes
- * compare as their texts do. Raises an error for a text that is not in it.
- */
-final case class TextCode(dictionary: Expression, value: Expression)
-    extends BinaryExpression
-    with OneToOne {
+/** Looks a value up in a dictionary: an array of all texts, sorted by their bytes, without nulls. */
+sealed abstract class DictionaryLookup extends BinaryExpression with OneToOne {
+
+  def dictionary: Expression
+
+  /** Generated code for a value that is not null. */
+  protected def found(texts: ExprValue, value: ExprValue): String
 
   override def left: Expression = dictionary
   override def right: Expression = value
-  override def dataType: DataType = IntegerType
   // The dictionary is no null.
   override def nullable: Boolean = value.nullable
+
+  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
+    val texts = dictionary.genCode(ctx)
+    val known = value.genCode(ctx)
+    val kind = CodeGenerator.javaType(dataType)
+    ev.copy(code = code"""
+      ${known.code}
+      boolean ${ev.isNull} = ${known.isNull};
+      $kind ${ev.value} = ${CodeGenerator.defaultValue(dataType)};
+      if (!${ev.isNull}) {
+        ${texts.code}
+        ${ev.value} = ${found(texts.value, known.value)};
+      }""")
+  }
+}
+
+/**
+ * The place of a text in a dictionary. So codes compare as their texts do. Raises an error for a text that is
+ * not in it.
+ */
+final case class TextCode(dictionary: Expression, value: Expression) extends DictionaryLookup {
+
+  override def dataType: DataType = IntegerType
   override def prettyName: String = "text_code"
 
   override def eval(row: InternalRow): Any = value.eval(row) match {
@@ -36,27 +58,17 @@ final case class TextCode(dictionary: Expression, value: Expression)
     case _ => null
   }
 
-  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode =
-    TextDictionary.lookup(
-      ctx,
-      ev,
-      this,
-      (texts, text) => s"io.selinger.core.TextDictionary.placeOf($text, $texts)"
-    )
+  override protected def found(texts: ExprValue, value: ExprValue): String =
+    s"io.selinger.core.TextDictionary.placeOf($value, $texts)"
 
   override protected def withNewChildrenInternal(left: Expression, right: Expression): TextCode =
     copy(dictionary = left, value = right)
 }
 
 /** The text that has a code in a dictionary: see [[TextCode]]. */
-final case class CodedText(dictionary: Expression, value: Expression)
-    extends BinaryExpression
-    with OneToOne {
+final case class CodedText(dictionary: Expression, value: Expression) extends DictionaryLookup {
 
-  override def left: Expression = dictionary
-  override def right: Expression = value
   override def dataType: DataType = StringType
-  override def nullable: Boolean = value.nullable
   override def prettyName: String = "coded_text"
 
   override def eval(row: InternalRow): Any = value.eval(row) match {
@@ -64,8 +76,8 @@ final case class CodedText(dictionary: Expression, value: Expression)
     case _ => null
   }
 
-  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode =
-    TextDictionary.lookup(ctx, ev, this, (texts, code) => s"$texts.getUTF8String($code)")
+  override protected def found(texts: ExprValue, value: ExprValue): String =
+    s"$texts.getUTF8String($value)"
 
   override protected def withNewChildrenInternal(left: Expression, right: Expression): CodedText =
     copy(dictionary = left, value = right)
@@ -97,24 +109,4 @@ object TextDictionary {
     s"The text '$text' was not there when its table was read for the first time in this query, so the files " +
       "of the table have been changed since. Run the query again. To have such tables read only once, set " +
       "spark.selinger.codeGroupedTexts.enabled to false."
-
-  /** Code that computes `result` of the dictionary and the value, unless the value is null. */
-  private[core] def lookup(
-      ctx: CodegenContext,
-      ev: ExprCode,
-      expression: BinaryExpression with OneToOne,
-      result: (ExprValue, ExprValue) => String
-  ): ExprCode = {
-    val texts = expression.left.genCode(ctx)
-    val value = expression.value.genCode(ctx)
-    val kind = CodeGenerator.javaType(expression.dataType)
-    ev.copy(code = code"""
-      ${value.code}
-      boolean ${ev.isNull} = ${value.isNull};
-      $kind ${ev.value} = ${CodeGenerator.defaultValue(expression.dataType)};
-      if (!${ev.isNull}) {
-        ${texts.code}
-        ${ev.value} = ${result(texts.value, value.value)};
-      }""")
-  }
 }

@@ -32,7 +32,7 @@ private[rule] final case class CodedPlan(
   private val codes: AttributeMap[Attribute] =
     AttributeMap(owed.collect { case (text, CodedText(_, code: Attribute)) => text -> code }.toSeq)
 
-  /** Whether codes are all that is owed. What is computed of them may be costly, or random, so it is not put off. */
+  /** Whether codes are all that is owed. What is computed of them may be random, so it is not put off. */
   def owesCodes: Boolean = owed.nonEmpty && codes.size == owed.size
 
   private def owes(expression: Expression): Boolean = expression.references.exists(owed.contains)

@@ -2,7 +2,7 @@ package io.selinger.strategy
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Outcome, Reason}
-import io.selinger.exec.decimals.{ComputeInLongs, SumInInt128}
+import io.selinger.exec.decimals.{CompareInLongs, ComputeInLongs, SumInInt128}
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.{BindReferences, Expression}
@@ -37,6 +37,8 @@ class ComputeDecimalsInLongsSuite extends AnyFunSuite with SharedSession {
   private def sums(df: DataFrame): Int = expressions(df).count(_.isInstanceOf[SumInInt128])
   private def computed(df: DataFrame): Int = expressions(df).count(_.isInstanceOf[ComputeInLongs])
 
+  private def compared(df: DataFrame): Int = expressions(df).count(_.isInstanceOf[CompareInLongs])
+
   private def reasons(df: DataFrame): Set[Reason] = Plans.decisions(df, rule.id).map(_.reason).toSet
 
   /** The query after it ran, whose answer is that of Spark. */
@@ -64,6 +66,49 @@ class ComputeDecimalsInLongsSuite extends AnyFunSuite with SharedSession {
     assert(computed(df) >= 3)
     assert(Plans.decisions(df, rule.id).forall(_.outcome == Outcome.Changed))
   }
+
+  test("fires on comparisons with constants, of columns, and of computed values") {
+    val df = sameAnswer(
+      s"SELECT k, count_if(m > 500.5), sum(CASE WHEN n BETWEEN 1.5 AND 3 THEN m END) FILTER (WHERE m <> 7) " +
+        s"FROM $facts WHERE (m >= n OR m * 2 = 4 OR amount / 3 < 100) AND m < 999.99 GROUP BY k",
+      // Else whole numbers, which the decimals are computed from, may overflow.
+      "spark.sql.ansi.enabled" -> "false"
+    )
+    assert(compared(df) >= 8 && reasons(df) == Set(rule.DecimalsInLongs))
+  }
+
+  test("does not fire on columns of more than 18 digits, nor on <=> and IN") {
+    val df = sameAnswer(
+      s"SELECT id FROM (SELECT *, cast(m AS decimal(20, 2)) AS wide FROM $facts) " +
+        "WHERE wide < 600 AND (m <=> 3.5 OR m IN (4.00, 5.00))"
+    )
+    assert(compared(df) == 0 && reasons(df).isEmpty)
+  }
+
+  for (
+    (operator, hint) <- Seq(
+      "BroadcastHashJoinExec" -> "BROADCAST(b)",
+      "ShuffledHashJoinExec" -> "SHUFFLE_HASH(b)",
+      "SortMergeJoinExec" -> "MERGE(b)",
+      "BroadcastNestedLoopJoinExec" -> "BROADCAST(b)",
+      "CartesianProductExec" -> "SHUFFLE_REPLICATE_NL(b)"
+    );
+    joinType <- Seq("INNER", "LEFT", "FULL", "LEFT SEMI", "LEFT ANTI")
+    if joinType == "INNER" || operator != "CartesianProductExec"
+  )
+    test(s"fires on the condition of a $joinType join: $operator") {
+      // A full outer join is not broadcast by its keys.
+      val broadcasts = operator == "BroadcastHashJoinExec" && joinType == "FULL"
+      val hash = operator.endsWith("HashJoinExec") || operator == "SortMergeJoinExec"
+      val df = sameAnswer(
+        s"SELECT /*+ $hint */ * FROM $facts a $joinType JOIN (SELECT k AS k2, m AS m2, n AS n2 FROM $facts " +
+          s"WHERE id < 40) b ON ${if (hash) "a.k = b.k2 AND " else ""}(a.m * b.n2 > 30 OR a.m <= b.m2) " +
+          "AND (a.n < 4.5 OR b.m2 > 100.25)"
+      )
+      assert(compared(df) >= 4)
+      if (!broadcasts)
+        assert(Plans.physical(df).exists(_.getClass.getSimpleName == operator), operator)
+    }
 
   test("fires on arithmetic in each stage of an adaptive query") {
     // With one shuffle by k, there would be a stage less.

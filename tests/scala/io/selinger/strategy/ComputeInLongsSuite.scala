@@ -1,6 +1,6 @@
 package io.selinger.strategy
 
-import io.selinger.exec.decimals.{ComputeInLongs, SumInInt128}
+import io.selinger.exec.decimals.{CompareInLongs, ComputeInLongs, InLongs, SumInInt128}
 import io.selinger.testing.{Answer, Grid, SharedSession}
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.InternalRow
@@ -96,6 +96,29 @@ class ComputeInLongsSuite extends AnyFunSuite with SharedSession {
       }
     }
 
+  /** Both sides have one type, as the analyzer has made them. */
+  private def comparison(inputs: Seq[Expression], random: Random): Expression = {
+    val (l, r) = (tree(inputs, random.nextInt(3), random), tree(inputs, random.nextInt(3), random))
+    val common =
+      if (random.nextInt(3) == 0) decimalType(random) else widest(Seq(l.dataType, r.dataType))
+    def side(value: Expression) = if (value.dataType == common) value else Cast(value, common)
+    val (left, right) = (side(l), side(r))
+    random.nextInt(6) match {
+      case 0 => EqualTo(left, right)
+      case 1 => LessThan(left, right)
+      case 2 => LessThanOrEqual(left, right)
+      case 3 => GreaterThan(left, right)
+      case 4 => GreaterThanOrEqual(left, right)
+      case _ => Not(EqualTo(left, right))
+    }
+  }
+
+  private def widest(types: Seq[DataType]): DecimalType = {
+    val decimals = types.collect { case decimal: DecimalType => decimal }
+    val scale = decimals.map(_.scale).max
+    DecimalType((decimals.map(d => d.precision - d.scale).max + scale).min(38).max(1), scale)
+  }
+
   /** A value as it is read, or the error that it raised. */
   private def result(value: => Any): Answer = Answer.ofRows(Array(Row(String.valueOf(value))))
 
@@ -108,17 +131,26 @@ class ComputeInLongsSuite extends AnyFunSuite with SharedSession {
   private def columnsOf(types: Seq[DataType]): Seq[AttributeReference] =
     types.zipWithIndex.map { case (dataType, i) => AttributeReference(s"c$i", dataType)() }
 
-  Seq(true, false).foreach { ansi =>
-    test(s"arithmetic gives what Spark's gives, row by row, ANSI $ansi") {
+  private val kinds = Seq[(String, Random => Seq[Expression] => Expression, Class[_ <: InLongs])](
+    (
+      "arithmetic gives",
+      random => tree(_, 1 + random.nextInt(3), random),
+      classOf[ComputeInLongs]
+    ),
+    ("comparisons give", random => comparison(_, random), classOf[CompareInLongs])
+  )
+
+  for (ansi <- Seq(true, false); (kind, made, inLongs) <- kinds)
+    test(s"$kind what Spark's give, row by row, ANSI $ansi") {
       val random = new Random(seed)
       var computed = 0
       (1 to trees).foreach { _ =>
         val types = Seq.fill(3)(inputType(random))
         inMode(ansi) {
           val columns = columnsOf(types)
-          val original = tree(columns, 1 + random.nextInt(3), random)
+          val original = made(random)(columns)
           val changed = ComputeDecimalsInLongs.inLongs(original)
-          if (changed.exists(_.isInstanceOf[ComputeInLongs])) computed += 1
+          if (changed.exists(inLongs.isInstance)) computed += 1
           val generated = MutableProjection.create(Seq(changed), columns)
           val spark = BindReferences.bindReference(original, columns)
           val ours = BindReferences.bindReference(changed, columns)
@@ -134,7 +166,6 @@ class ComputeInLongsSuite extends AnyFunSuite with SharedSession {
       info(s"$computed of $trees expressions are computed in longs")
       assert(computed > trees / 3, s"seed $seed")
     }
-  }
 
   private def aggregated(
       function: DeclarativeAggregate,

@@ -17,25 +17,35 @@ import io.selinger.core.{
 import io.selinger.cost.Cluster
 import io.selinger.estimate.plans.ExactSums
 import io.selinger.exec.PlanAggregatePerTask
-import io.selinger.exec.decimals.{ComputeInLongs, Formula, SumInInt128}
+import io.selinger.exec.decimals.{
+  CompareInLongs,
+  Comparison,
+  ComputeInLongs,
+  Formula,
+  InLongs,
+  SumInInt128
+}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.joins.BaseJoinExec
 import org.apache.spark.sql.execution.window.WindowExec
-import org.apache.spark.sql.types.DecimalType
+import org.apache.spark.sql.types.{Decimal, DecimalType}
 
 /**
- * Computes decimals in machine integers: arithmetic in longs, sums and averages in 128 bits. Spark
- * multiplies and divides decimals as BigDecimal objects, and keeps sums of more than 18 digits as
- * bytes, which it turns into an object and back for each row.
+ * Computes decimals in machine integers: arithmetic and comparisons in longs, sums and averages in
+ * 128 bits. Spark
+ * multiplies and divides decimals as BigDecimal objects, compares a column with a constant as such, and keeps
+ * sums of more than 18 digits as bytes, which it turns into an object and back for each row.
  *
  * Fires on sums and averages when
  *   1. their values have at most 28 digits, by their
  *      type or by the footers of files (ExactSums)  else DECIMAL_SUM_TOO_WIDE
- * and on arithmetic in projections, filters, aggregates and windows whose inputs raise no errors.
+ * and on arithmetic and comparisons in projections, filters, conditions of joins, aggregates and windows
+ * whose inputs raise no errors.
  *
  * {{{
  *   SELECT store, sum(price * quantity) FROM sales GROUP BY store
@@ -51,7 +61,7 @@ import org.apache.spark.sql.types.DecimalType
  * arithmetic over an input that can raise an error, or that is random, is left alone (RaisedErrors). A sum
  * of 128 bits is exact, and of values of at most 28 digits it is never too long. A sum whose filter
  * may hide an error is left alone, since generated code may compute its value first.
- * Not done: remainders, casts without arithmetic, comparisons; sums inside streams, whose stored state
+ * Not done: remainders, casts without arithmetic, IN, <=>; sums inside streams, whose stored state
  * must keep its form. CASE and COALESCE stay Spark's; arithmetic inside them is computed in longs.
  * Cost: planning O(n) in the expressions. May lose on rows whose values do not fit longs, which are
  * tried first: some nanoseconds against a BigDecimal.
@@ -97,12 +107,12 @@ object ComputeDecimalsInLongs
   override def example: String =
     "SELECT item, sum(CAST(amount AS DECIMAL(12, 2)) * 1.19) FROM sales GROUP BY item"
 
-  /** The same expression with its arithmetic of decimals in longs; itself where there is none. */
+  /** The same expression with its arithmetic and comparisons of decimals in longs; itself where there are none. */
   private[strategy] def inLongs(expression: Expression): Expression = expression.transformDown {
-    case Arithmetic(computed) => computed
+    case Computed(computed) => computed
   }
 
-  /** Operations whose value is null where one of their inputs is, and which [[Formula]] knows. */
+  /** Operations whose value is null where one of their inputs is, and which [[Formula]] and [[Comparison]] know. */
   private object Operation {
     def unapply(expression: Expression): Option[Seq[Expression]] = expression match {
       case _: Add | _: Subtract | _: Multiply | _: Divide | _: UnaryMinus
@@ -110,22 +120,26 @@ object ComputeDecimalsInLongs
         Some(expression.children)
       case cast: Cast if isDecimal(cast) && Formula.accepts(cast.child.dataType) =>
         Some(cast.children)
+      case Comparison.Compared(left, right, _) => Some(Seq(left, right))
       case _ => None
     }
   }
 
   /** The largest tree of operations at this place. */
-  private object Arithmetic {
-    def unapply(expression: Expression): Option[ComputeInLongs] = expression match {
-      case _: BinaryArithmetic | _: UnaryMinus =>
-        val inputs = inputsOf(expression).distinct
-        val tree = bound(expression, inputs)
-        Option.when(
-          hasOperations(expression) && isSmall(expression, inputs) &&
-            inputs.forall(input => input.deterministic && RaisedErrors.isSafe(input)) &&
-            Formula.of(tree).isDefined
-        )(ComputeInLongs(inputs.map(inLongs), tree, raises = !RaisedErrors.isSafe(expression)))
-      case _ => None
+  private object Computed {
+    def unapply(expression: Expression): Option[InLongs] =
+      Option.when(hasOperations(expression))(inputsOf(expression).distinct).flatMap { inputs =>
+        val isSafe = isSmall(expression, inputs) &&
+          inputs.forall(input => input.deterministic && RaisedErrors.isSafe(input))
+        if (isSafe) computed(expression, inputs) else None
+      }
+
+    private def computed(expression: Expression, inputs: Seq[Expression]): Option[InLongs] = {
+      val tree = bound(expression, inputs)
+      val raises = !RaisedErrors.isSafe(expression)
+      if (isDecimal(expression))
+        Formula.of(tree).map(_ => ComputeInLongs(inputs.map(inLongs), tree, raises))
+      else Comparison.of(tree).map(_ => CompareInLongs(inputs.map(inLongs), tree, raises))
     }
   }
 
@@ -135,8 +149,18 @@ object ComputeDecimalsInLongs
       operation
     }.size <= 60
 
+  /**
+   * Whether Spark would compute with objects here. It compares decimals of more than 18 digits that a column
+   * has as objects, which is as fast.
+   */
   private def hasOperations(expression: Expression): Boolean = expression match {
+    case Comparison.Compared(left, right, _) if Seq(left, right).forall(isShort) => true
     case Operation(_) => expression.exists(_.isInstanceOf[BinaryArithmetic])
+    case _ => false
+  }
+
+  private def isShort(value: Expression): Boolean = value.dataType match {
+    case decimal: DecimalType => decimal.precision <= Decimal.MAX_LONG_DIGITS
     case _ => false
   }
 
@@ -242,7 +266,7 @@ final class SumDecimals(session: SparkSession)
     aggregate.aggregateExpressions.flatMap(_.collect { case made: AggregateExpression => made })
 }
 
-/** Puts arithmetic in longs into the operators that compute, and sums of windows into 128 bits. */
+/** Puts arithmetic and comparisons in longs into the operators that compute, and sums of windows into 128 bits. */
 final class ComputeDecimals
     extends GuardedPhysicalRule(ComputeDecimalsInLongs, SelingerConf.switches) {
   import ComputeDecimalsInLongs._
@@ -250,6 +274,11 @@ final class ComputeDecimals
   override protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan = plan.transformUp {
     case operator @ (_: ProjectExec | _: FilterExec | _: ExpandExec | _: BaseAggregateExec) =>
       changed(operator, mode)(operator.mapExpressions(inLongs))
+    // Its keys stay as the exchanges below have them.
+    case join: BaseJoinExec if join.condition.nonEmpty =>
+      changed(join, mode)(join.mapExpressions { expression =>
+        if (join.condition.exists(_ eq expression)) inLongs(expression) else expression
+      })
     case window: WindowExec =>
       changed(window, mode)(window.mapExpressions { expression =>
         inLongs(withSums(expression, inputOf(window)))

@@ -1,7 +1,7 @@
 package io.selinger.strategy
 
 import io.selinger.core.RaisedErrors
-import io.selinger.exec.decimals.ComputeInLongs
+import io.selinger.exec.decimals.InLongs
 import org.apache.spark.sql.catalyst.expressions.{
   Alias,
   Attribute,
@@ -120,7 +120,7 @@ private[strategy] object ScanColumn {
     RaisedErrors.isSafeInput(expression.transform {
       // Spark's runtime filters raise no errors of their own.
       case _: DynamicPruning | _: BloomFilterMightContain => Literal.TrueLiteral
-      case inLongs: ComputeInLongs if !inLongs.raises && inLongs.inputs.forall(isSafe) =>
+      case inLongs: InLongs if !inLongs.raises && inLongs.inputs.forall(isSafe) =>
         Literal(null, inLongs.dataType)
     })
 

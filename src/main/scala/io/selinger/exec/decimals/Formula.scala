@@ -130,12 +130,16 @@ object Formula {
     if (scale == value.scale && precision >= value.precision) Some(value)
     else Option.when((scale - value.scale).abs <= MaxScaling)(Rescaled(value, precision, scale))
 
-  private def sum(left: Formula, right: Formula, subtracts: Boolean): Option[Formula] = {
+  private def sum(left: Formula, right: Formula, subtracts: Boolean): Option[Formula] =
+    ofOneScale(left, right).map { case (l, r) => Sum(l, r, subtracts) }
+
+  /** The same values with as many digits after the point. */
+  private[decimals] def ofOneScale(left: Formula, right: Formula): Option[(Formula, Formula)] = {
     val scale = left.scale.max(right.scale)
     for {
       l <- rescaled(left, left.precision + scale - left.scale, scale)
       r <- rescaled(right, right.precision + scale - right.scale, scale)
-    } yield Sum(l, r, subtracts)
+    } yield (l, r)
   }
 
   /**
@@ -154,6 +158,41 @@ object Formula {
         if (scaling == 0) left
         else Rescaled(left, left.precision + scaling, left.scale + scaling)
       Quotient(dividend, right, scale)
+    }
+  }
+}
+
+/** A comparison of two formulas that have the same scale. */
+final case class Comparison(left: Formula, right: Formula, operator: String)
+
+object Comparison {
+
+  /** The comparison that an expression is, whose inputs are bound by number. */
+  def of(tree: Expression): Option[Comparison] = tree match {
+    case Compared(left, right, operator) =>
+      for {
+        l <- Formula.of(left)
+        r <- Formula.of(right)
+        (ofLeft, ofRight) <- Formula.ofOneScale(l, r)
+      } yield Comparison(ofLeft, ofRight, operator)
+    case _ => None
+  }
+
+  /** Comparisons of decimals that are null where one of the sides is, and their operators in Java. */
+  object Compared {
+    def unapply(tree: Expression): Option[(Expression, Expression, String)] = tree match {
+      case compared: BinaryComparison if compared.left.dataType.isInstanceOf[DecimalType] =>
+        operator(compared).map((compared.left, compared.right, _))
+      case _ => None
+    }
+
+    private def operator(compared: BinaryComparison): Option[String] = compared match {
+      case _: EqualTo => Some("==")
+      case _: LessThan => Some("<")
+      case _: LessThanOrEqual => Some("<=")
+      case _: GreaterThan => Some(">")
+      case _: GreaterThanOrEqual => Some(">=")
+      case _ => None
     }
   }
 }

@@ -47,6 +47,12 @@ final class LongCode(ctx: CodegenContext, inputs: Seq[String], leave: String) {
     case quotient: Quotient => emitQuotient(quotient)
   }
 
+  /** Adds the code of both sides of a comparison; the Java expression of its result. */
+  def emit(comparison: Comparison): String = {
+    val (l, r) = (emit(comparison.left), emit(comparison.right))
+    s"$l ${comparison.operator} $r"
+  }
+
   private def emitInput(input: Input): String = {
     val value = inputs(input.number)
     input.dataType match {

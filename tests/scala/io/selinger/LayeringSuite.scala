@@ -87,7 +87,7 @@ class LayeringSuite extends AnyFunSuite {
       Seq("keys")
     ),
     "estimate" -> Seq(Seq(""), Seq("predicates"), Seq("joins"), Seq("plans")),
-    "exec" -> Seq(Seq(""), Seq("decimals", "aggregates")),
+    "exec" -> Seq(Seq(""), Seq("decimals", "sorting", "aggregates")),
     "ordering" -> Seq(
       Seq("ablation"),
       Seq("graph"),

@@ -30,6 +30,7 @@ import io.selinger.strategy.{
   CascadeGroupingSets,
   ComputeDecimalsInLongs,
   FilterRanksBeforeSort,
+  PackSortKeys,
   PushJoinKeysIntoScan,
   ReduceJoinInput,
   SelectAggregateOperator,
@@ -105,6 +106,7 @@ object Registry {
       SelectAggregateOperator,
       StopPartialAggregation,
       FilterRanksBeforeSort,
+      PackSortKeys,
       // Its sizes are those of the order found.
       ShareEstimates
     )

@@ -78,6 +78,7 @@ private[explain] object Verdict {
       ("partial aggregation may stop", "partial aggregations may stop"),
     "filterRanksBeforeSort" ->
       ("window sorts fewer rows", "windows sort fewer rows"),
+    "packSortKeys" -> ("sort by one number", "sorts by one number"),
     "computeDecimalsInLongs" ->
       ("operator computes decimals as integers", "operators compute decimals as integers")
   )

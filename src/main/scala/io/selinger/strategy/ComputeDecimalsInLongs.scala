@@ -292,8 +292,9 @@ final class ComputeDecimals
   private def changed(operator: SparkPlan, mode: Mode)(rewritten: SparkPlan): SparkPlan =
     if (rewritten.fastEquals(operator)) operator
     else {
+      val kept = if (mode == Mode.On) rewritten else operator
       for (logical <- operator.logicalLink)
-        Decision.record(rewritten, decision(logical, Outcome.acting(mode), DecimalsInLongs))
-      rewritten
+        Decision.record(kept, decision(logical, Outcome.acting(mode), DecimalsInLongs))
+      kept
     }
 }

@@ -1,0 +1,160 @@
+package io.selinger.strategy
+
+import io.selinger.conf.SelingerConf
+import io.selinger.core.{
+  Decision,
+  GuardedPhysicalRule,
+  Hook,
+  Mode,
+  NodeText,
+  Outcome,
+  Reason,
+  RuleDescription,
+  RuleKind
+}
+import io.selinger.estimate.plans.ValueBounds
+import io.selinger.exec.sorting.{OrderedByKeysExec, PackedOrder, PackedSortKey}
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.types.{BooleanType, DecimalType}
+import scala.math.BigDecimal.RoundingMode
+
+/**
+ * Sorts by several numbers, days or times as by one number. Spark sorts by a single number without
+ * comparing rows (radix sort). By several keys it compares rows, most of them in full, because the keys that
+ * windows partition by repeat.
+ *
+ * Fires on a sort by several keys when
+ *   1. its first two keys or more are numbers that
+ *      one number of 63 bits has room for              else SORT_KEYS_NOT_PACKED
+ *
+ * {{{
+ *   SELECT item, day, sum(amount) OVER (PARTITION BY item ORDER BY day) FROM sales
+ *   Before:  Window                            After:  Window
+ *            +- Sort [item, day]                       +- OrderedByKeys [item, day]
+ *                                                         +- Sort [packed(item, day)]
+ * }}}
+ *
+ * Correct because: the packed number orders rows as its keys do, descending keys and nulls included. What a
+ * key cannot exceed comes from its type or from the footers of all files read (ValueBounds), as Spark trusts
+ * these where it skips row groups. If only a part of the last key fits, or further keys cannot be packed, they decide as before
+ * where packed numbers are equal. Both sorts of Spark keep equal rows in the order in which they came, so
+ * row_number() gives the same.
+ * The operator above the sort states the order by the keys, for what requires or compares it.
+ * Not done: texts, floating-point numbers, wide decimals; first rows of an order (ORDER BY with LIMIT), which
+ * Spark finds without a sort.
+ * Cost: planning O(n) in the keys, and the bounds of columns, which other rules ask for as well. One
+ * multiplication a key for each row sorted.
+ * Runs before columnar transitions, when all sorts are there and adaptive execution looks for no sort any
+ * more. A second run finds the keys packed.
+ * Conf: spark.selinger.packSortKeys.enabled.  References: key normalization, Graefe, Implementing Sorting in
+ * Database Systems, ACM Computing Surveys 2006.
+ */
+final class PackSortKeys extends GuardedPhysicalRule(PackSortKeys, SelingerConf.switches) {
+  import PackSortKeys._
+
+  override protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan = plan.transformUp {
+    case sort: SortExec if isByKeys(sort) =>
+      sort.collectFirst(Function.unlift((node: SparkPlan) => node.logicalLink)) match {
+        case Some(input) => decided(sort, input, mode)
+        case None => sort
+      }
+  }
+
+  private def decided(sort: SortExec, input: LogicalPlan, mode: Mode): SparkPlan = {
+    val packed = PackedOrder.of(sort.sortOrder, largest(_, input))
+    val result = packed.fold[SparkPlan](sort) { order =>
+      // The shuffle below a sort of all rows is by ranges of the keys, which Spark would not see either.
+      val sorted = sort.copy(sortOrder = order.order, global = false)
+      sorted.copyTagsFrom(sort)
+      OrderedByKeysExec(sort.sortOrder, sorted)
+    }
+    val kept = if (mode == Mode.On) result else sort
+    Decision.record(kept, decision(sort, input, packed, mode))
+    kept
+  }
+}
+
+object PackSortKeys
+    extends RuleDescription(
+      "packSortKeys",
+      RuleKind.Strategy,
+      "Sorts by several numbers, days or times as by one number, which needs no comparison of rows."
+    ) {
+
+  override def hooks: Seq[Hook] = Seq(
+    Hook.BeforeColumnar(
+      "All sorts are in the plan by then, and rules of Spark that look for sorts have run."
+    )(_ => new PackSortKeys)
+  )
+
+  val Packed: Reason = Reason(
+    "SORT_KEYS_PACKED",
+    "The sort keys fit into one number, by their types or by the ranges in the footers of the files. Spark " +
+      "sorts by one number without comparing rows.",
+    "Nothing to do."
+  )
+
+  val PackedInPart: Reason = Reason(
+    "SORT_KEYS_PACKED_IN_PART",
+    "The first sort keys fit into one number, or all but the last digits of them. Rows are compared by that " +
+      "number first, and by the other keys only where it is equal.",
+    "Nothing to do."
+  )
+
+  val NotPacked: Reason = Reason(
+    "SORT_KEYS_NOT_PACKED",
+    "The first two sort keys do not fit into one number: one is no number, day or time, or its values may " +
+      "be too large.",
+    "Sort or partition by numbers where you can, in Parquet or ORC files. Their footers show how large the " +
+      "values are."
+  )
+
+  override def reasons: Seq[Reason] = Seq(NotPacked, PackedInPart, Packed)
+
+  override def example: String =
+    "SELECT item, sold, sum(amount) OVER (PARTITION BY item ORDER BY sold) FROM sales"
+
+  /** Whether it compares rows by several keys, none of which is a packed one. */
+  private def isByKeys(sort: SortExec): Boolean =
+    sort.sortOrder.size > 1 && !sort.sortOrder.exists(_.child.isInstanceOf[PackedSortKey])
+
+  /** What the unscaled absolute values of a key do not exceed. */
+  private def largest(key: Expression, input: LogicalPlan): BigInt = {
+    val scale = key.dataType match {
+      case decimal: DecimalType => decimal.scale
+      case _ => 0
+    }
+    key.dataType match {
+      case BooleanType => BigInt(1)
+      case _ =>
+        ValueBounds.largest(key, input).fold(BigInt(1) << java.lang.Long.SIZE) { most =>
+          (most * BigDecimal(10).pow(scale)).setScale(0, RoundingMode.UP).toBigInt
+        }
+    }
+  }
+
+  private def decision(
+      sort: SortExec,
+      input: LogicalPlan,
+      packed: Option[PackedOrder],
+      mode: Mode
+  ): Decision = {
+    val keys = names(sort.sortOrder.map(_.child))
+    Decision(
+      rule = id,
+      node = NodeText.shorten(s"Sort by $keys"),
+      key = s"sort by $keys of ${NodeText.key(input)}",
+      outcome = if (packed.isEmpty) Outcome.Declined else Outcome.acting(mode),
+      reason = packed.fold(NotPacked)(order => if (order.rest.isEmpty) Packed else PackedInPart),
+      detail =
+        packed.filter(_.rest.nonEmpty).map(order => s"in one number: ${names(order.key.children)}"),
+      setting = Option.unless(packed.isEmpty)(switch),
+      settingTo = Option.unless(packed.isEmpty)("false")
+    )
+  }
+
+  private def names(keys: Seq[Expression]): String =
+    keys.map(NodeText.readable).mkString(", ")
+}

@@ -43,6 +43,7 @@ object TestGroups {
     "RandomQuerySuite" -> 9,
     "RemoveImpliedLookupsSuite" -> 9,
     "SamplePredicatesSuite" -> 9,
+    "PackSortKeysSuite" -> 15,
     "SelectAggregateOperatorSuite" -> 8,
     "BoundSuite" -> 7,
     "DeduplicateSemiJoinsSuite" -> 6,

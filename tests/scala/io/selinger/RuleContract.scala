@@ -182,7 +182,9 @@ abstract class RuleContract(
   private def decisionsOf(rule: RuleDescription, session: SparkSession, text: String) =
     Plans.decisions(session.sql(text), decidesWhileRunning(rule)).filter(_.rule == rule.id)
 
-  private def decidesWhileRunning(rule: RuleDescription) = rule.kind == RuleKind.Adaptive
+  /** Adaptive execution adds transitions to columns to each stage when it begins. */
+  private def decidesWhileRunning(rule: RuleDescription) =
+    rule.kind == RuleKind.Adaptive || rule.hooks.forall(_.isInstanceOf[Hook.BeforeColumnar])
 
   private def withConf[A](session: SparkSession, settings: Seq[(String, String)])(body: => A): A =
     SharedSession.withConf(session, settings)(body)

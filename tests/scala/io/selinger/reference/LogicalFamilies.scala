@@ -16,7 +16,7 @@ import io.selinger.rule.{
   ReuseFinerGroups,
   ShareSimilarAggregates
 }
-import io.selinger.strategy.{FilterRanksBeforeSort, PushJoinKeysIntoScan}
+import io.selinger.strategy.{FilterRanksBeforeSort, PackSortKeys, PushJoinKeysIntoScan}
 import org.apache.spark.sql.catalyst.expressions.{
   CreateNamedStruct,
   GreaterThan,
@@ -33,6 +33,7 @@ import org.apache.spark.sql.catalyst.plans.{
   RightOuter
 }
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.SortExec
 
 /** Families that rewrite operators. */
 private object LogicalFamilies {
@@ -143,7 +144,7 @@ private object LogicalFamilies {
     Seq("LimitPushDown", "EliminateLimits", "EliminateSorts", "FoldablePropagation"),
     Nil,
     "A limit goes below a union and to the preserved side of an outer join, and of two limits the smaller one stays. Sorts are left out below aggregations, below other sorts, and by constants.",
-    "Takes the first rows of a sorted input before it is joined: below outer joins, LATERAL VIEW OUTER, and inner joins of which each row is proven to have a match.",
+    "Takes the first rows of a sorted input before it is joined: below outer joins, LATERAL VIEW OUTER, and inner joins of which each row is proven to have a match. Sorts by several numbers as by one.",
     "Not added yet: a sort stays below one that begins with a constant.",
     Seq(
       FamilyQuery("limits")(
@@ -170,6 +171,11 @@ private object LogicalFamilies {
       FamilyQuery("limits_sorted", PushTopNBelowJoin)(
         Shows.optimized("there is no limit below the join")(
           _.collect { case join: Join => join }.forall(!has[LocalLimit](_))
+        )
+      ),
+      FamilyQuery("sorts_by_numbers", PackSortKeys)(
+        Shows.physical("rows are sorted by two keys")(
+          _.collect { case sort: SortExec => sort.sortOrder.size } == Seq(2)
         )
       ),
       FamilyQuery("sorts_kept")(

@@ -78,7 +78,10 @@ private[explain] object Verdict {
       ("partial aggregation may stop", "partial aggregations may stop"),
     "filterRanksBeforeSort" ->
       ("window sorts fewer rows", "windows sort fewer rows"),
-    "packSortKeys" -> ("sort by one number", "sorts by one number"),
+    "packSortKeys" -> (
+      "sort by one number instead of several",
+      "sorts by one number instead of several"
+    ),
     "computeDecimalsInLongs" ->
       ("operator computes decimals as integers", "operators compute decimals as integers")
   )

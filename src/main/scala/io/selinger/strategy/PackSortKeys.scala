@@ -8,12 +8,13 @@ import io.selinger.core.{
   Mode,
   NodeText,
   Outcome,
+  RaisedErrors,
   Reason,
   RuleDescription,
   RuleKind
 }
 import io.selinger.estimate.plans.ValueBounds
-import io.selinger.exec.sorting.{OrderedByKeysExec, PackedOrder, PackedSortKey}
+import io.selinger.exec.sorting.{PackedOrder, PackedSortExec}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.{SortExec, SparkPlan}
@@ -32,22 +33,21 @@ import scala.math.BigDecimal.RoundingMode
  * {{{
  *   SELECT item, day, sum(amount) OVER (PARTITION BY item ORDER BY day) FROM sales
  *   Before:  Window                            After:  Window
- *            +- Sort [item, day]                       +- OrderedByKeys [item, day]
- *                                                         +- Sort [packed(item, day)]
+ *            +- Sort [item, day]                       +- PackedSort [item, day], packed(item, day)
  * }}}
  *
- * Correct because: the packed number orders rows as its keys do, descending keys and nulls included. What a
- * key cannot exceed comes from its type or from the footers of all files read (ValueBounds), as Spark trusts
- * these where it skips row groups. If only a part of the last key fits, or further keys cannot be packed, they decide as before
- * where packed numbers are equal. Both sorts of Spark keep equal rows in the order in which they came, so
- * row_number() gives the same.
- * The operator above the sort states the order by the keys, for what requires or compares it.
+ * Correct because: the packed number orders rows as its keys do, descending keys and nulls included. How
+ * large a key is expected to be comes from its type or from the footers of the files (ValueBounds). A row with
+ * a larger value has no number: the operator sorts such rows by all keys and merges both results. If only a
+ * part of the last key fits, or further keys cannot be packed, they decide as before where packed numbers
+ * are equal. Keys that can raise an error are not packed, since Spark computes keys after the first only
+ * where those before are equal.
  * Not done: texts, floating-point numbers, wide decimals; first rows of an order (ORDER BY with LIMIT), which
  * Spark finds without a sort.
  * Cost: planning O(n) in the keys, and the bounds of columns, which other rules ask for as well. One
  * multiplication a key for each row sorted.
  * Runs before columnar transitions, when all sorts are there and adaptive execution looks for no sort any
- * more. A second run finds the keys packed.
+ * more. A second run finds no such sort.
  * Conf: spark.selinger.packSortKeys.enabled.  References: key normalization, Graefe, Implementing Sorting in
  * Database Systems, ACM Computing Surveys 2006.
  */
@@ -55,7 +55,7 @@ final class PackSortKeys extends GuardedPhysicalRule(PackSortKeys, SelingerConf.
   import PackSortKeys._
 
   override protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan = plan.transformUp {
-    case sort: SortExec if isByKeys(sort) =>
+    case sort: SortExec if sort.sortOrder.size > 1 =>
       sort.collectFirst(Function.unlift((node: SparkPlan) => node.logicalLink)) match {
         case Some(input) => decided(sort, input, mode)
         case None => sort
@@ -64,12 +64,10 @@ final class PackSortKeys extends GuardedPhysicalRule(PackSortKeys, SelingerConf.
 
   private def decided(sort: SortExec, input: LogicalPlan, mode: Mode): SparkPlan = {
     val packed = PackedOrder.of(sort.sortOrder, largest(_, input))
-    val result = packed.fold[SparkPlan](sort) { order =>
-      // The shuffle below a sort of all rows is by ranges of the keys, which Spark would not see either.
-      val sorted = sort.copy(sortOrder = order.order, global = false)
-      sorted.copyTagsFrom(sort)
-      OrderedByKeysExec(sort.sortOrder, sorted)
-    }
+    val result =
+      packed.fold[SparkPlan](sort)(order =>
+        PackedSortExec(sort.sortOrder, order.key, order.rest, sort.global, sort.child)
+      )
     val kept = if (mode == Mode.On) result else sort
     Decision.record(kept, decision(sort, input, packed, mode))
     kept
@@ -116,24 +114,20 @@ object PackSortKeys
   override def example: String =
     "SELECT item, sold, sum(amount) OVER (PARTITION BY item ORDER BY sold) FROM sales"
 
-  /** Whether it compares rows by several keys, none of which is a packed one. */
-  private def isByKeys(sort: SortExec): Boolean =
-    sort.sortOrder.size > 1 && !sort.sortOrder.exists(_.child.isInstanceOf[PackedSortKey])
+  /** What the unscaled absolute values of a key are expected not to exceed; none if it may raise an error. */
+  private def largest(key: Expression, input: LogicalPlan): Option[BigInt] =
+    Option.when(key.deterministic && RaisedErrors.isSafe(key)) {
+      key.dataType match {
+        case BooleanType => BigInt(1)
+        case decimal: DecimalType => unscaled(key, input, decimal.scale)
+        case _ => unscaled(key, input, 0)
+      }
+    }
 
-  /** What the unscaled absolute values of a key do not exceed. */
-  private def largest(key: Expression, input: LogicalPlan): BigInt = {
-    val scale = key.dataType match {
-      case decimal: DecimalType => decimal.scale
-      case _ => 0
+  private def unscaled(key: Expression, input: LogicalPlan, scale: Int): BigInt =
+    ValueBounds.largest(key, input).fold(BigInt(1) << java.lang.Long.SIZE) { most =>
+      (most * BigDecimal(10).pow(scale)).setScale(0, RoundingMode.UP).toBigInt
     }
-    key.dataType match {
-      case BooleanType => BigInt(1)
-      case _ =>
-        ValueBounds.largest(key, input).fold(BigInt(1) << java.lang.Long.SIZE) { most =>
-          (most * BigDecimal(10).pow(scale)).setScale(0, RoundingMode.UP).toBigInt
-        }
-    }
-  }
 
   private def decision(
       sort: SortExec,

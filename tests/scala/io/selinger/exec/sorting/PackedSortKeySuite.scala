@@ -49,10 +49,10 @@ class PackedSortKeySuite extends AnyFunSuite {
   )
 
   /** Keys with what their values do not exceed. */
-  private class Keys(val columns: Seq[AttributeReference], most: Map[ExprId, BigInt]) {
-    def limit(key: Expression): BigInt = key match {
-      case column: Attribute => most(column.exprId)
-      case other => fail(s"no column: $other")
+  private class Keys(val columns: Seq[AttributeReference], val most: Map[ExprId, BigInt]) {
+    def limit(key: Expression): Option[BigInt] = key match {
+      case column: Attribute => most.get(column.exprId)
+      case _ => None
     }
   }
 
@@ -73,7 +73,7 @@ class PackedSortKeySuite extends AnyFunSuite {
 
   private def row(keys: Keys, random: Random): InternalRow =
     new GenericInternalRow(keys.columns.map { column =>
-      val most = keys.limit(column)
+      val most = keys.most(column.exprId)
       val largest = if (most == typeLimit(column.dataType)) most - 1 else most
       val size = random.nextInt(4) match {
         case 0 => largest
@@ -87,6 +87,20 @@ class PackedSortKeySuite extends AnyFunSuite {
   private def sign(order: Seq[SortOrder], columns: Seq[Attribute])(a: InternalRow, b: InternalRow) =
     math.signum(RowOrdering.create(order, columns).compare(a, b))
 
+  /** The order of two rows by a packed key, and by what decides where it is equal. */
+  private def packedSign(packed: PackedOrder, columns: Seq[Attribute])(
+      a: InternalRow,
+      b: InternalRow
+  ): Int = {
+    val key = BindReferences.bindReference[Expression](packed.key, columns)
+    def number(row: InternalRow) = key.eval(row) match {
+      case value: Long if value >= 0 => value
+      case other => fail(s"$other of $row")
+    }
+    val byNumber = math.signum(number(a).compare(number(b)))
+    if (byNumber != 0) byNumber else sign(packed.rest, columns)(a, b)
+  }
+
   test("packed keys order rows as the keys do, ascending and descending, nulls first and last") {
     val random = new Random(seed)
     var whole, inPart = 0
@@ -95,13 +109,11 @@ class PackedSortKeySuite extends AnyFunSuite {
       val order = made.columns.map(sortOrder(_, random))
       PackedOrder.of(order, made.limit).foreach { packed =>
         if (packed.rest.isEmpty) whole += 1 else inPart += 1
-        val rows = Seq.fill(12)(row(made, random))
+        val rows = Seq.fill(12)(row(made, random)).filter(isWithin(packed, made.columns))
         for (a <- rows; b <- rows) {
           val where = s"$order of $a and $b: $packed, seed $seed"
           val expected = sign(order, made.columns)(a, b)
-          assert(sign(packed.order, made.columns)(a, b) == expected, where)
-          if (packed.rest.isEmpty)
-            assert(sign(Seq(packed.order.head), made.columns)(a, b) == expected, where)
+          assert(packedSign(packed, made.columns)(a, b) == expected, where)
         }
       }
     }
@@ -109,51 +121,51 @@ class PackedSortKeySuite extends AnyFunSuite {
     assert(whole > orders / 10 && inPart > orders / 10)
   }
 
-  test("generated code packs as interpreted code does, and no number is negative") {
+  /** Keys whose type allows more than a part has codes for. */
+  private def isWithin(packed: PackedOrder, columns: Seq[Attribute])(row: InternalRow): Boolean =
+    BindReferences.bindReference[Expression](packed.key, columns).eval(row) != PackedSortKey.Beyond
+
+  test("generated code packs as interpreted code does, and rows beyond a bound have no number") {
     val random = new Random(seed)
+    var within, beyond = 0
     (1 to orders / 10).foreach { _ =>
       val made = keys(random)
       val order = made.columns.map(sortOrder(_, random))
-      PackedOrder.of(order, made.limit).foreach { packed =>
+      // Half of what the values may be.
+      PackedOrder.of(order, made.limit(_).map(most => (most / 2).max(1))).foreach { packed =>
         val bound = BindReferences.bindReference[Expression](packed.key, made.columns)
-        val generated = GenerateUnsafe.number(packed.key, made.columns)
+        val projection = UnsafeProjection.create(Seq(packed.key), made.columns)
         (1 to 20).foreach { _ =>
           val values = row(made, random)
-          val number = generated(values)
-          assert(bound.eval(values) == number && number >= 0, s"$packed of $values, seed $seed")
+          val number = projection(values).getLong(0)
+          if (number == PackedSortKey.Beyond) beyond += 1 else within += 1
+          assert(bound.eval(values) == number && number >= -1, s"$packed of $values, seed $seed")
         }
       }
     }
+    assert(within > 0 && beyond > 0)
   }
 
-  private object GenerateUnsafe {
-    def number(key: Expression, columns: Seq[Attribute]): InternalRow => Long = {
-      val projection = UnsafeProjection.create(Seq(key), columns)
-      projection(_).getLong(0)
-    }
-  }
-
-  test("rows whose last key is cut, or is larger than known, are still ordered right") {
+  test("a last key that has no room is cut, and decides where the rest of it is equal") {
     val columns = Seq(AttributeReference("a", IntegerType)(), AttributeReference("b", LongType)())
     val order = columns.map(SortOrder(_, Ascending))
-    val known = Map(columns.head.exprId -> BigInt(1 << 30), columns(1).exprId -> (BigInt(1) << 40))
-    def most(key: Expression) = key match {
-      case column: Attribute => known(column.exprId)
-      case other => fail(s"no column: $other")
-    }
-    val packed = PackedOrder.of(order, most).getOrElse(fail("not packed"))
+    val packed =
+      PackedOrder.of(order, key => Some(BigInt(1) << (if (key == columns.head) 30 else 40)))
+        .getOrElse(fail("not packed"))
     assert(packed.rest == order.drop(1))
-    val values = Seq(Long.MinValue, -(1L << 50), -3L, -2L, 0L, 5L, 6L, 1L << 41, Long.MaxValue)
+    val values = Seq(-(1L << 40), -3L, -2L, 0L, 5L, 6L, 1L << 39, 1L << 40)
     for (a <- values; b <- values) {
       val (x, y) = (InternalRow(7, a), InternalRow(7, b))
-      assert(sign(packed.order, columns)(x, y) == math.signum(a.compare(b)), s"$a and $b")
+      assert(packedSign(packed, columns)(x, y) == math.signum(a.compare(b)), s"$a and $b")
     }
+    assert(!isWithin(packed, columns)(InternalRow(7, (1L << 40) + 1)))
+    assert(!isWithin(packed, columns)(InternalRow(7, Long.MinValue)))
   }
 
   test("one key, a text, a double, or a first key without a limit are not packed") {
     def of(types: DataType*): Option[PackedOrder] = PackedOrder.of(
       types.map(kind => SortOrder(AttributeReference("c", kind)(), Ascending)),
-      key => typeLimit(key.dataType)
+      key => Some(typeLimit(key.dataType))
     )
     assert(of(IntegerType).isEmpty)
     assert(of(StringType, IntegerType).isEmpty)

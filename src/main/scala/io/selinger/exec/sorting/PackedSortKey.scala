@@ -7,9 +7,9 @@ import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.types._
 
 /**
- * The first keys of an order as one number that is not negative: a row comes before another one where its
- * number is smaller. Rows have the same number if they are equal by these keys, or if the last of them
- * differs only in what its part leaves out.
+ * The first keys of an order as one number: a row comes before another one where its number is smaller. Rows
+ * have the same number if they are equal by these keys, or if the last of them differs only in what its part
+ * leaves out. A row has no number, but `Beyond`, if a key is larger than its part expects.
  *
  * @param children the keys, each with a part
  */
@@ -21,21 +21,28 @@ final case class PackedSortKey(children: Seq[Expression], parts: Seq[PackedPart]
   override def prettyName: String = "packed"
   override def toString: String = children.mkString(s"$prettyName(", ", ", ")")
 
-  override def eval(row: InternalRow): Any =
-    children.zip(parts).foldLeft(0L) { case (packed, (key, part)) =>
-      packed * part.codes.toLong + part.code(key.eval(row))
-    }
+  override def eval(row: InternalRow): Any = {
+    val codes = children.zip(parts).map { case (key, part) => part.code(key.eval(row)) -> part }
+    if (codes.exists(_._1 == PackedSortKey.Beyond)) PackedSortKey.Beyond
+    else codes.foldLeft(0L) { case (packed, (code, part)) => packed * part.codes.toLong + code }
+  }
 
   override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
+    val beyond = s"${PackedSortKey.Beyond}L"
     val steps = children.zip(parts).map { case (key, part) =>
       val value = key.genCode(ctx)
+      val number = ctx.freshName("number")
       code"""
-        ${value.code}
-        ${ev.value} = ${ev.value} * ${part.codes.toString}L + (
-          ${value.isNull} ? ${part.nullCode.toString}L : ${part.codeOf(
-          value.value.toString,
-          key.dataType
-        )});"""
+        if (${ev.value} != $beyond) {
+          ${value.code}
+          if (${value.isNull}) {
+            ${ev.value} = ${ev.value} * ${part.codes.toString}L + ${part.nullCode.toString}L;
+          } else {
+            final long $number = ${PackedPart.numberOf(value.value.toString, key.dataType)};
+            ${ev.value} = ${part.isWithin(number)}
+              ? ${ev.value} * ${part.codes.toString}L + ${part.codeOf(number)} : $beyond;
+          }
+        }"""
     }
     ev.copy(
       code = code"""
@@ -50,11 +57,16 @@ final case class PackedSortKey(children: Seq[Expression], parts: Seq[PackedPart]
   ): PackedSortKey = copy(children = newChildren)
 }
 
+object PackedSortKey {
+
+  /** In the place of the number of a row that has none; all others are not negative. */
+  val Beyond: Long = -1L
+}
+
 /**
  * How one key becomes a number from 0 to `codes` - 1.
  *
- * @param most absolute values do not exceed it; those that do count as the largest or smallest one. At
- *   most [[PackedPart.MaxMost]].
+ * @param most which absolute values have a number: those up to it. At most [[PackedPart.MaxMost]].
  * @param shift bits of the number that are left out
  */
 final case class PackedPart(most: Long, ascending: Boolean, nullsFirst: Boolean, shift: Int) {
@@ -74,27 +86,29 @@ final case class PackedPart(most: Long, ascending: Boolean, nullsFirst: Boolean,
     case other => throw new IllegalStateException(s"no number: $other")
   }
 
-  private def of(value: Long): Long = {
-    val within = math.min(math.max(value, -most), most)
-    firstCode + ((if (ascending) most + within else most - within) >>> shift)
-  }
+  private def of(value: Long): Long =
+    if (value < -most || value > most) PackedSortKey.Beyond
+    else firstCode + ((if (ascending) most + value else most - value) >>> shift)
 
-  /** Java for the number of a value that is not null. */
-  def codeOf(value: String, dataType: DataType): String = {
-    val number = dataType match {
-      case BooleanType => s"($value ? 1L : 0L)"
-      case _: DecimalType => s"$value.toUnscaledLong()"
-      case _ => s"(long) $value"
-    }
-    val sign = if (ascending) "+" else "-"
-    s"${firstCode}L + ((${most}L $sign Math.min(Math.max($number, -${most}L), ${most}L)) >>> $shift)"
-  }
+  /** Java that says whether there is a code for a number. */
+  def isWithin(number: String): String = s"($number >= -${most}L && $number <= ${most}L)"
+
+  /** Java for the code of a number for which there is one. */
+  def codeOf(number: String): String =
+    s"(${firstCode}L + ((${most}L ${if (ascending) "+" else "-"} $number) >>> $shift))"
 }
 
 object PackedPart {
 
   /** Twice as much fits into a long. */
   val MaxMost: Long = (1L << 62) - 1
+
+  /** Java for a value, which is not null, as a number. */
+  def numberOf(value: String, dataType: DataType): String = dataType match {
+    case BooleanType => s"$value ? 1L : 0L"
+    case _: DecimalType => s"$value.toUnscaledLong()"
+    case _ => s"(long) $value"
+  }
 
   /** Whether values of this type can be packed. */
   def accepts(dataType: DataType): Boolean = dataType match {
@@ -111,9 +125,7 @@ object PackedPart {
  * @param key the packed keys
  * @param rest keys that decide where packed ones are equal; none if all of all keys is in the packed one
  */
-final case class PackedOrder(key: PackedSortKey, rest: Seq[SortOrder]) {
-  def order: Seq[SortOrder] = SortOrder(key, Ascending) +: rest
-}
+final case class PackedOrder(key: PackedSortKey, rest: Seq[SortOrder])
 
 object PackedOrder {
 
@@ -126,9 +138,10 @@ object PackedOrder {
    * Packs as many keys as there is room for; none if those are fewer than two, since Spark compares the
    * first key as a number itself.
    *
-   * @param most what the unscaled absolute values of a key do not exceed
+   * @param most what the unscaled absolute values of a key are expected not to exceed; none for a key that
+   *   may not be packed
    */
-  def of(order: Seq[SortOrder], most: Expression => BigInt): Option[PackedOrder] = {
+  def of(order: Seq[SortOrder], most: Expression => Option[BigInt]): Option[PackedOrder] = {
     val (parts, rest) = packed(order, most, room)
     Option.when(parts.size > 1) {
       PackedOrder(PackedSortKey(order.take(parts.size).map(_.child), parts), rest)
@@ -137,19 +150,20 @@ object PackedOrder {
 
   private def packed(
       order: Seq[SortOrder],
-      most: Expression => BigInt,
+      most: Expression => Option[BigInt],
       left: BigInt
   ): (Seq[PackedPart], Seq[SortOrder]) = order match {
     case next +: others if PackedPart.accepts(next.child.dataType) =>
-      val largest = most(next.child)
-      val whole = partOf(next, largest.min(PackedPart.MaxMost), 0)
-      if (largest <= PackedPart.MaxMost && whole.codes <= left) {
-        val (parts, rest) = packed(others, most, left / whole.codes)
-        (whole +: parts, rest)
-      } else {
-        val cut = (1 to java.lang.Long.SIZE).map(shift => whole.copy(shift = shift))
-          .find(_.codes <= left).filter(_.codes >= leastCodes)
-        (cut.toSeq, order)
+      most(next.child).fold((Seq.empty[PackedPart], order)) { largest =>
+        val whole = partOf(next, largest.min(PackedPart.MaxMost), 0)
+        if (largest <= PackedPart.MaxMost && whole.codes <= left) {
+          val (parts, rest) = packed(others, most, left / whole.codes)
+          (whole +: parts, rest)
+        } else {
+          val cut = (1 to java.lang.Long.SIZE).map(shift => whole.copy(shift = shift))
+            .find(_.codes <= left).filter(_.codes >= leastCodes)
+          (cut.toSeq, order)
+        }
       }
     case _ => (Nil, order)
   }

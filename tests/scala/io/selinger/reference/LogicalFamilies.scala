@@ -144,7 +144,7 @@ private object LogicalFamilies {
     Seq("LimitPushDown", "EliminateLimits", "EliminateSorts", "FoldablePropagation"),
     Nil,
     "A limit goes below a union and to the preserved side of an outer join, and of two limits the smaller one stays. Sorts are left out below aggregations, below other sorts, and by constants.",
-    "Takes the first rows of a sorted input before it is joined: below outer joins, LATERAL VIEW OUTER, and inner joins of which each row is proven to have a match. Sorts by several numbers as by one.",
+    "Takes the first rows of a sorted input before it is joined: below outer joins, LATERAL VIEW OUTER, and inner joins of which each row is proven to have a match. Packs several numeric sort keys into one number.",
     "Not added yet: a sort stays below one that begins with a constant.",
     Seq(
       FamilyQuery("limits")(

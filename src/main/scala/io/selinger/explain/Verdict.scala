@@ -79,8 +79,8 @@ private[explain] object Verdict {
     "filterRanksBeforeSort" ->
       ("window sorts fewer rows", "windows sort fewer rows"),
     "packSortKeys" -> (
-      "sort by one number instead of several",
-      "sorts by one number instead of several"
+      "sort by one packed number instead of several keys",
+      "sorts by one packed number instead of several keys"
     ),
     "computeDecimalsInLongs" ->
       ("operator computes decimals as integers", "operators compute decimals as integers")

@@ -78,7 +78,7 @@ object PackSortKeys
     extends RuleDescription(
       "packSortKeys",
       RuleKind.Strategy,
-      "Sorts by several numbers, days or times as by one number, which needs no comparison of rows."
+      "Packs several sort keys into one number, so that Spark sorts without comparing rows, or compares fewer."
     ) {
 
   override def hooks: Seq[Hook] = Seq(
@@ -89,24 +89,23 @@ object PackSortKeys
 
   val Packed: Reason = Reason(
     "SORT_KEYS_PACKED",
-    "The sort keys fit into one number, by their types or by the ranges in the footers of the files. Spark " +
-      "sorts by one number without comparing rows.",
+    "According to their types, or to the ranges in the footers of the files, the sort keys fit into one number " +
+      "of 63 bits. So Spark sorts without comparing rows.",
     "Nothing to do."
   )
 
   val PackedInPart: Reason = Reason(
     "SORT_KEYS_PACKED_IN_PART",
-    "The first sort keys fit into one number, or all but the last digits of them. Rows are compared by that " +
-      "number first, and by the other keys only where it is equal.",
+    "Not all sort keys fit into one number of 63 bits. The first ones are packed into one; the last of these " +
+      "may lose its lowest bits. Rows with equal numbers are compared by the shortened key and the other keys.",
     "Nothing to do."
   )
 
   val NotPacked: Reason = Reason(
     "SORT_KEYS_NOT_PACKED",
-    "The first two sort keys do not fit into one number: one is no number, day or time, or its values may " +
-      "be too large.",
-    "Sort or partition by numbers where you can, in Parquet or ORC files. Their footers show how large the " +
-      "values are."
+    "The first two sort keys cannot be packed into one number: one has another type (text, floating point, " +
+      "wide decimal), may raise an error, or may have too large values.",
+    "Use integer or date columns of Parquet or ORC files in ORDER BY, PARTITION BY and join keys, where you can."
   )
 
   override def reasons: Seq[Reason] = Seq(NotPacked, PackedInPart, Packed)

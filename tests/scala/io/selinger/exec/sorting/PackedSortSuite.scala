@@ -22,7 +22,10 @@ class PackedSortSuite extends AnyFunSuite with SharedSession {
     val made = PackedSortExec(sort.sortOrder, packed.key, packed.rest, global = false, sort.child)
     def rows(plan: org.apache.spark.sql.execution.SparkPlan) =
       plan.executeCollect().toSeq.map(row => Row(row.toSeq(plan.schema): _*))
-    (rows(sort), rows(made))
+    val found = rows(made)
+    val isBeyond = most.head < 500 || most(1) < 1500
+    assert((made.metrics("rowsBeyond").value > 0) == isBeyond)
+    (rows(sort), found)
   }
 
   for {

@@ -26,8 +26,10 @@ import org.apache.spark.util.collection.unsafe.sort.PrefixComparators
  * Rows with a value that is larger than expected have no such number. They go into a second sorter, which
  * compares all keys, and both results are merged. So expected bounds need not be right.
  *
- * Memory: as Spark's sort, it spills; the second sorter exists only if there are such rows. Code
- * generation: none of its own, its input's ends here. Metrics: those of Spark's sort.
+ * Memory: as Spark's sort, it spills; the second sorter exists only if there are such rows. It is freed with
+ * the last row, or at the end of the task: a sort-merge join that needs no more rows does not free it. Code
+ * generation: none of its own, its input's ends here. Metrics: those of Spark's sort, and rows in the
+ * second sorter.
  *
  * @param order that the rows get
  * @param key its first keys as one number
@@ -54,20 +56,22 @@ final case class PackedSortExec(
   override lazy val metrics: Map[String, SQLMetric] = Map(
     "sortTime" -> SQLMetrics.createTimingMetric(sparkContext, "sort time"),
     "peakMemory" -> SQLMetrics.createSizeMetric(sparkContext, "peak memory"),
-    "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size")
+    "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size"),
+    "rowsBeyond" -> SQLMetrics.createMetric(sparkContext, "number of rows sorted by all keys")
   )
 
   override protected def doExecute(): RDD[InternalRow] = {
     val columns = child.output
     val (all, packed, equal, radix) = (order, key, rest, conf.enableRadixSort)
-    val (time, memory, spill) =
-      (longMetric("sortTime"), longMetric("peakMemory"), longMetric("spillSize"))
+    val (time, memory) = (longMetric("sortTime"), longMetric("peakMemory"))
+    val (spill, beyond) = (longMetric("spillSize"), longMetric("rowsBeyond"))
     child.execute().mapPartitions { rows =>
       val spilled = TaskContext.get().taskMetrics().memoryBytesSpilled
       val sort = new PackedSort(columns, all, packed, equal, radix)
       val sorted = sort.sorted(rows)
       time += NANOSECONDS.toMillis(sort.nanos)
       memory.set(sort.peakMemory.max(memory.value))
+      beyond += sort.rowsBeyond
       spill += TaskContext.get().taskMetrics().memoryBytesSpilled - spilled
       sorted
     }
@@ -87,34 +91,41 @@ private final class PackedSort(
 ) {
 
   private val number = UnsafeProjection.create(Seq(key), columns)
+  // Nearly all operators return such rows already.
+  private lazy val unsafe = UnsafeProjection.create(columns, columns)
   private val packs = new PackedSort.Number
   private val byNumber = sorter(rest, packs, radix && rest.isEmpty)
-  private lazy val byKeys = {
-    beyond = true
-    sorter(order, new PackedSort.Number, radix = false)
-  }
-  private var beyond = false
+  private lazy val byKeys = sorter(order, new PackedSort.Number, radix = false)
+  private var beyond = 0L
+
+  /** Rows whose keys no number holds. */
+  def rowsBeyond: Long = beyond
 
   def nanos: Long = sum(_.getSortTimeNanos)
   def peakMemory: Long = sum(_.getPeakMemoryUsage)
 
   private def sum(of: UnsafeExternalRowSorter => Long): Long =
-    of(byNumber) + (if (beyond) of(byKeys) else 0L)
+    of(byNumber) + (if (beyond > 0) of(byKeys) else 0L)
 
   def sorted(rows: Iterator[InternalRow]): Iterator[InternalRow] = {
     while (rows.hasNext)
       rows.next() match {
-        case row: UnsafeRow =>
-          val value = number(row).getLong(0)
-          if (value == PackedSortKey.Beyond) byKeys.insertRow(row)
-          else {
-            packs.set(value)
-            byNumber.insertRow(row)
-          }
-        case other => throw new IllegalStateException(s"not an UnsafeRow: ${other.getClass}")
+        case row: UnsafeRow => insert(row)
+        case other => insert(unsafe(other))
       }
     val within = byNumber.sort()
-    if (beyond) merged(within, byKeys.sort()) else within
+    if (beyond > 0) merged(within, byKeys.sort()) else within
+  }
+
+  private def insert(row: UnsafeRow): Unit = {
+    val value = number(row).getLong(0)
+    if (value == PackedSortKey.Beyond) {
+      beyond += 1
+      byKeys.insertRow(row)
+    } else {
+      packs.set(value)
+      byNumber.insertRow(row)
+    }
   }
 
   /** A row of one is never equal to one of the other by all keys. */

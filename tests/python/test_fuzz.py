@@ -106,7 +106,7 @@ def test_a_minute_of_random_queries(root: SparkSession) -> None:
             seed,
             range(100_000),
             seconds=SECONDS / len(SEEDS),
-            after=lambda worker, finding: kept.keep(worker, finding, OTHERS, OTHERS, seconds=90),
+            after=lambda worker, finding: kept.keep(worker, finding, OTHERS, OTHERS, seconds=30),
             most_findings=3,
         )
         report.merge(part)
@@ -599,7 +599,7 @@ def test_reduces_everything_that_does_not_matter() -> None:
     conf = {options.MODE: "on", "spark.a": "1", "spark.b": "2"}
     failure = Failure(tables, query, {"spark.c": "3"}, conf)
     assert fails(failure)
-    small = shrink(failure, fails, seconds=90)
+    small = shrink(failure, fails, seconds=30)
     assert fails(small)
     assert len(small.query.sql(SPARK)) < 160
     assert small.conf == {options.MODE: "on", "spark.b": "2"}

@@ -1,9 +1,10 @@
 package io.selinger.exec.sorting
 
 import io.selinger.testing.{Plans, SharedSession}
+import org.apache.spark.SparkEnv
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.execution.SortExec
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 import org.scalatest.funsuite.AnyFunSuite
 
 /** The operator by itself, with bounds that are right, wrong for some rows, and wrong for all. */
@@ -11,6 +12,9 @@ class PackedSortSuite extends AnyFunSuite with SharedSession {
 
   private val input = "SELECT if(id % 11 = 0, null, id * 7919 % 500) AS a, " +
     "if(id % 13 = 0, null, id * 104729 % 3001 - 1500) AS b, id AS c FROM range(0, 3000, 1, 2)"
+
+  // Of the last run of the operator.
+  private var spilled = 0L
 
   /** Rows as Spark sorts them, and as the operator does. */
   private def both(order: String, most: BigInt*): (Seq[Row], Seq[Row]) = {
@@ -20,11 +24,12 @@ class PackedSortSuite extends AnyFunSuite with SharedSession {
     val bounds = sort.sortOrder.map(_.child).zip(most).toMap[Expression, BigInt]
     val packed = PackedOrder.of(sort.sortOrder, bounds.get).getOrElse(fail("not packed"))
     val made = PackedSortExec(sort.sortOrder, packed.key, packed.rest, global = false, sort.child)
-    def rows(plan: org.apache.spark.sql.execution.SparkPlan) =
+    def rows(plan: SparkPlan) =
       plan.executeCollect().toSeq.map(row => Row(row.toSeq(plan.schema): _*))
     val found = rows(made)
     val isBeyond = most.head < 500 || most(1) < 1500
     assert((made.metrics("rowsBeyond").value > 0) == isBeyond)
+    spilled = made.metrics("spillSize").value
     (rows(sort), found)
   }
 
@@ -37,6 +42,22 @@ class PackedSortSuite extends AnyFunSuite with SharedSession {
       val (expected, found) = both(order, most.map(BigInt(_)): _*)
       assert(expected.size == 3000 && found.map(_.toSeq) == expected.map(_.toSeq))
     }
+  }
+
+  test("spills, with rows beyond the bounds and without") {
+    val most = "spark.shuffle.spill.numElementsForceSpillThreshold"
+    // A setting of Spark's core, which a session cannot change.
+    val conf = SparkEnv.get.conf
+    conf.set(most, "100")
+    try
+      withConf("spark.selinger.mode" -> "off") {
+        for (largest <- Seq(500, 250)) {
+          val (expected, found) = both("a, b DESC, c", BigInt(largest), BigInt(1500), BigInt(3000))
+          assert(expected.size == 3000 && found.map(_.toSeq) == expected.map(_.toSeq))
+          assert(spilled > 0)
+        }
+      }
+    finally conf.remove(most): Unit
   }
 
   test("with keys that do not fit, and rows beyond the bounds of the packed ones") {

@@ -9,6 +9,7 @@ import io.selinger.rule.{
   DeduplicateSemiJoins,
   EliminateGrouping,
   EliminateJoins,
+  GroupSelfJoins,
   JoinAfterGrouping,
   MergeSubplansByCost,
   PushAggregateBelowJoin,
@@ -78,6 +79,8 @@ object Registry {
       MergeSubplansByCost,
       // Before an order of joins is chosen with the second reading, which it leaves out.
       ComputeAggregateAsWindow,
+      // Before one of the two readings is joined with something else.
+      GroupSelfJoins,
       // Two lookups in the same rows have columns of the same ids, for which no order is chosen.
       RemoveImpliedLookups,
       ReorderJoins,

@@ -338,7 +338,7 @@ class PushTopNBelowJoinSuite extends AnyFunSuite with SharedSession {
       assert(fired.map(_.reason) == Seq(rule.Pushed), fired)
       assert(fired.head.chosen.contains("first 10 rows of big taken before it is joined"))
       assert(fired.head.evidence.map(_.value).head == 3000000.0)
-      val few = decisions(isSame(text.replace("LIMIT 10", "LIMIT 2000000")))
+      val few = decisions(spark.sql(text.replace("LIMIT 10", "LIMIT 2000000")))
       assert(few.map(_.reason) == Seq(rule.SavesLittle))
       withConf(SelingerConf.MODE.key -> "advise") {
         val advised = spark.sql(text)

@@ -353,7 +353,8 @@ object SelingerConf {
       key("merge.minGain"),
       0.1,
       "Share of their cost that computing several aggregations over the same data together must " +
-        "save, and computing an aggregation as window functions over rows that the query reads anyway. " +
+        "save, and so computing an aggregation as window functions over rows that the query reads anyway, " +
+        "and grouping a table instead of joining it with itself. " +
         "0: this is done wherever it is possible, whatever it costs."
     )(
       value => value >= 0.0 && value < 1.0,

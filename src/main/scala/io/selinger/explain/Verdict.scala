@@ -70,6 +70,10 @@ private[explain] object Verdict {
       "aggregations with each DISTINCT from its own column"
     ),
     "eliminateJoins" -> ("join left out", "joins left out"),
+    "groupSelfJoins" -> (
+      "table grouped instead of joined with itself",
+      "tables grouped instead of joined with themselves"
+    ),
     "removeImpliedLookups" ->
       ("superfluous lookup of an IN left out", "superfluous lookups of INs left out"),
     "unwrapFunctionsInFilters" ->

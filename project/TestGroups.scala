@@ -33,6 +33,7 @@ object TestGroups {
     "AnalyzeSuite" -> 16,
     "EliminateGroupingSuite" -> 14,
     "PushJoinKeysIntoScanSuite" -> 14,
+    "GroupSelfJoinsSuite" -> 14,
     "GroupingSetCascadeSuite" -> 13,
     "CascadeGroupingSetsSuite" -> 12,
     "AwaitBuildSideSuite" -> 11,

@@ -8,6 +8,7 @@ import io.selinger.rule.{
   DeduplicateSemiJoins,
   EliminateGrouping,
   EliminateJoins,
+  GroupSelfJoins,
   JoinAfterGrouping,
   MergeSubplansByCost,
   PushTopNBelowJoin,
@@ -304,9 +305,10 @@ private object LogicalFamilies {
     Seq("RewritePredicateSubquery", "PullupCorrelatedPredicates"),
     Nil,
     "IN and EXISTS become semi joins, NOT EXISTS and NOT IN anti joins.",
-    "Removes duplicates from the right side, where there are many.",
+    "Removes duplicates from the right side, where there are many. Groups a table instead of joining it with itself, where only keys with different values are asked for.",
     "",
     Seq(
+      FamilyQuery("self_join_of_keys", GroupSelfJoins)(joined(LeftSemi, Inner)),
       FamilyQuery("predicate_subqueries", DeduplicateSemiJoins)(
         Shows.optimized("there are a semi and an anti join without an aggregation")(plan =>
           joinTypes(plan).toSet == Set(LeftSemi, LeftAnti) && aggregates(plan).isEmpty

@@ -339,6 +339,14 @@ class EliminateJoinsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("explains a join that is left out also above IN, which becomes a join") {
+    val text = "SELECT f.id FROM facts f LEFT JOIN dims d ON f.k = d.id " +
+      "WHERE f.id IN (SELECT id FROM dupes)"
+    val df = spark.sql(text)
+    assert(Plans.execution(df).optimizedPlan.collect { case join: Join => join }.size == 1)
+    assert(Plans.decisions(df, EliminateJoins.id).map(_.reason) == Seq(EliminateJoins.NotNeeded))
+  }
+
   test(
     "does not fire beyond the rows that may be read, with a hint, or where an error would be lost"
   ) {

@@ -22,10 +22,12 @@ abstract class GuardedRule(val info: RuleDescription, switches: Switches)
 
   final override def apply(plan: LogicalPlan): LogicalPlan = {
     val _ = PlanningPass.optimizing(plan)
-    Guard.run(info, switches, plan, plan)(
+    val result = Guard.run(info, switches, plan, plan)(
       PlanIntegrity.problemOf(plan, _, _),
       fired = (result: LogicalPlan) => result ne plan
     )(_ => rewrite(plan))
+    RootDecisions.keep(result)
+    result
   }
 }
 

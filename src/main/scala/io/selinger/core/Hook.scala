@@ -162,7 +162,10 @@ private final class LateRule(val injection: LateRule.Injection, rule: GuardedRul
     extends Rule[LogicalPlan] {
   override val ruleName: String = rule.ruleName
 
-  override def apply(plan: LogicalPlan): LogicalPlan = rule(plan)
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    RootDecisions.restore(plan)
+    rule(plan)
+  }
 }
 
 private object LateRule {

@@ -9,6 +9,7 @@ import io.selinger.core.{
   Outcome,
   Precondition,
   Reason,
+  RootDecisions,
   RuleDescription,
   RuleKind
 }

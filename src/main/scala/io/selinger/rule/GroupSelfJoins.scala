@@ -14,6 +14,7 @@ import io.selinger.core.{
   Quantity,
   Reason,
   Remedy,
+  RootDecisions,
   RuleDescription,
   RuleKind
 }
@@ -212,7 +213,7 @@ object GroupSelfJoins
   )
 
   override def example: String =
-    "SELECT DISTINCT a.item FROM sales a JOIN sales b ON a.item = b.item AND a.day <> b.day"
+    "SELECT DISTINCT a.item FROM sales a JOIN sales b ON a.item = b.item AND a.sold <> b.sold"
 
   private val patterns =
     Seq(AGGREGATE, EXISTS_SUBQUERY, IN_SUBQUERY, LEFT_SEMI_OR_ANTI_JOIN)

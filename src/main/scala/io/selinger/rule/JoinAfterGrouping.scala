@@ -14,6 +14,7 @@ import io.selinger.core.{
   RaisedErrors,
   Reason,
   Remedy,
+  RootDecisions,
   RuleDescription,
   RuleKind
 }

@@ -13,6 +13,7 @@ import io.selinger.core.{
   Precondition,
   Reason,
   Remedy,
+  RootDecisions,
   RuleDescription,
   RuleKind
 }

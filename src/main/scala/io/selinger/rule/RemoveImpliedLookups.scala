@@ -14,6 +14,7 @@ import io.selinger.core.{
   Quantity,
   RaisedErrors,
   Reason,
+  RootDecisions,
   RuleDescription,
   RuleKind
 }
@@ -80,14 +81,8 @@ final class RemoveImpliedLookups(session: SparkSession)
         case (found, made) if made.outcome == Outcome.Changed =>
           found.removed
       }
-      val result = without(plan, removed)
-      // Filters with IN become joins later, and Subquery is taken off: the root below it stays.
-      val root = result match {
-        case Subquery(child, _) => child
-        case other => other
-      }
-      decided.foreach { case (_, made) => Decision.record(root, made) }
-      result
+      // Filters with IN become joins later.
+      RootDecisions.on(without(plan, removed), decided.map(_._2))
   }
 
   private def decide(found: Implied, query: WholeQuery): (Implied, Decision) = {

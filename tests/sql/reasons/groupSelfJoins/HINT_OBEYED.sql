@@ -1,0 +1,1 @@
+SELECT /*+ MERGE(b) */ DISTINCT a.k FROM facts a JOIN facts b ON a.k = b.k AND a.s <> b.s

@@ -234,7 +234,7 @@ object GroupSelfJoins
 
     def evidence: Seq[Evidence] = Seq(
       Evidence("rows of the table", rows.value, "rows", rows.origin),
-      Evidence("keys", keys.value, "rows", keys.origin),
+      Evidence("different keys", keys.value, "rows", keys.origin),
       Evidence("cost as written", stock, "s", Origin.Derived),
       Evidence("cost with groups", chosen, "s", Origin.Derived)
     )

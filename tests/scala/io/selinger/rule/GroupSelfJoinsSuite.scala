@@ -197,6 +197,61 @@ class GroupSelfJoinsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("a condition that is met by no null stays, also where it compares the same on both sides") {
+    assertFires(
+      "SELECT DISTINCT a.k FROM dupes a JOIN dupes b ON a.k = b.k AND a.s <> b.s " +
+        "AND nullif(a.k, 5) = nullif(b.k, 5)",
+      Set("k")
+    )
+    assertFires(
+      "SELECT DISTINCT a.k FROM dupes a JOIN dupes b ON a.k = b.k AND a.s <> b.s " +
+        "JOIN dims d ON d.k = b.k AND coalesce(nullif(a.k, 5), d.big) = coalesce(nullif(b.k, 5), d.big)",
+      Set("k")
+    )
+    assertPasses(
+      "SELECT DISTINCT a.k FROM dupes a JOIN dupes b ON a.k = b.k AND a.s <> b.s " +
+        "AND nullif(b.day, DATE'2000-01-01') = nullif(b.day, DATE'2000-01-01')"
+    )
+  }
+
+  test("passes over readings of a folder before and after files were added") {
+    withFolder { folder =>
+      def added(value: Int) = spark.range(1).selectExpr("id AS k", s"$value AS v")
+        .write.mode("append").parquet(s"$folder/growing")
+      added(10)
+      spark.read.parquet(s"$folder/growing").createOrReplaceTempView("before")
+      added(20)
+      spark.read.parquet(s"$folder/growing").createOrReplaceTempView("after")
+      def keys(one: String, other: String) =
+        s"SELECT DISTINCT a.k FROM $one a JOIN $other b ON a.k = b.k AND a.v <> b.v"
+      assertPasses(keys("before", "after"))
+      assertFires(keys("after", "after"), Set("k"))
+    }
+  }
+
+  test("a CROSS JOIN beside the pair stays one, where Spark forbids others") {
+    withConf("spark.sql.crossJoin.enabled" -> "false") {
+      assertFires(
+        "SELECT DISTINCT a.k, d.s FROM dupes a JOIN dupes b ON a.k = b.k AND a.day <> b.day " +
+          "CROSS JOIN dims d",
+        Set("k")
+      )
+    }
+  }
+
+  test("of several pairs of readings it takes each that it can") {
+    assertFires(
+      "SELECT DISTINCT a.k FROM dupes a JOIN dupes b ON a.k = b.k AND a.s <> b.s " +
+        "JOIN facts c ON c.k = a.k JOIN facts d ON d.k = c.k AND c.day < d.day",
+      Set("k"),
+      Set("k")
+    )
+    assertPasses(
+      "SELECT DISTINCT a.k FROM dupes a JOIN dupes b ON a.k = b.k AND a.s <> b.s " +
+        "JOIN dupes c ON c.k = a.k AND c.day <> b.day"
+    )
+  }
+
   test("by cost, fires where the table has many rows of few keys, and says what it saves") {
     withFolder { folder =>
       spark.range(2000000).selectExpr("id % 5000 AS k", "id % 7 AS v", "id")

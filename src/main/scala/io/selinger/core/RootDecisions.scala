@@ -32,7 +32,9 @@ private[selinger] object RootDecisions {
     val pass = PlanningPass.current
     pass.get(offered).filter(_.nonEmpty).foreach { decisions =>
       val recorded = decisions.filter(Decision.recordedAt(result).contains)
-      pass.put(made, pass.get(made).getOrElse(Nil) ++ recorded)
+      val before = pass.get(made).getOrElse(Nil)
+        .filterNot(old => recorded.exists(now => now.rule == old.rule && now.key == old.key))
+      pass.put(made, before ++ recorded)
       pass.put(offered, Nil)
     }
   }

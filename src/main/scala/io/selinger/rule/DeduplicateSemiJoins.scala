@@ -149,8 +149,8 @@ object DeduplicateSemiJoins
 
   val Deduplicated: Reason = Reason(
     "DUPLICATES_REMOVED",
-    "The right side of this join is only asked whether it has a match, and has many duplicates. Each " +
-      "task removes those that it has before they are shuffled.",
+    "The query only needs to know whether a match exists on the right side of this join, which may have many " +
+      "duplicates. Each task removes those that it has before they are shuffled.",
     "Set spark.selinger.aggregate.deduplicateMinGain higher to do so less often."
   )
 

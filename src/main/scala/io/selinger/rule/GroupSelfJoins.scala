@@ -7,7 +7,6 @@ import io.selinger.core.{
   ExpectedWork,
   GuardedRule,
   Hook,
-  NodeText,
   Origin,
   Outcome,
   Precondition,
@@ -63,12 +62,14 @@ import scala.collection.mutable.ArrayBuffer
  * min and max, which raise no errors.
  * Not done: more than one column that differs, keys or values of floating-point numbers and of collated texts,
  * and expressions in their place; readings whose filters differ; a row that is compared with others by EXISTS,
- * which stays a semi join.
+ * which stays a semi join (see deduplicateSemiJoins); readings with a filter that Spark has made of another
+ * join's keys (dynamic partition pruning, runtime filters).
  * Cost: planning O(n²) comparisons for n relations side by side. May lose where another table leaves few of the
  * keys, which would have been looked up before: it is estimated in the order written. And where the query has the
  * self-join elsewhere too, for more than its keys, Spark would have reused it.
  * Runs in injectPreCBORule, before orders of joins are chosen: the two readings may be joined with others first.
- * A second run finds no pair.
+ * Plans of IN and EXISTS have been optimized by then; joins between their readings are found in any order. A
+ * second run finds no pair.
  * Conf: spark.selinger.groupSelfJoins.enabled.  References: FIELD-NOTES name it for EXISTS with an inequality.
  */
 final class GroupSelfJoins(session: SparkSession)
@@ -105,21 +106,23 @@ final class GroupSelfJoins(session: SparkSession)
     /** A plan whose duplicates do not matter, with groups instead of self-joins. */
     private def grouped(plan: LogicalPlan): LogicalPlan =
       if (isLate) plan
-      else
-        KeyedSelfJoin.in(InnerRegion.of(plan)).fold(plan) { found =>
-          val costs = compared(plan, found)
-          val declined =
-            Precondition.firstUnmet(preconditions, Subject(found, isStreaming, costs))
-          val outcome = Outcome.of(declined, SelingerConf.switches.mode)
-          val made = decision(plan, found, outcome, declined, costs)
-          decided += made
-          if (outcome != Outcome.Changed) plan
-          else {
-            // The root may be lost where IN becomes a join.
-            Decision.record(found.groups, made)
-            grouped(TidyPlan(found.replacement))
-          }
-        }
+      else KeyedSelfJoin.in(InnerRegion.of(plan)).find(acts(plan, _)).fold(plan) { found =>
+        val result = TidyPlan(found.replacement)
+        result.copyTagsFrom(plan)
+        grouped(result)
+      }
+
+    /** Decides, and whether that changes the plan. */
+    private def acts(plan: LogicalPlan, found: KeyedSelfJoin): Boolean = {
+      val costs = compared(plan, found)
+      val declined = Precondition.firstUnmet(preconditions, Subject(found, isStreaming, costs))
+      val outcome = Outcome.of(declined, SelingerConf.switches.mode)
+      val made = decision(found, outcome, declined, costs)
+      decided += made
+      // The root may be lost where IN becomes a join.
+      if (outcome == Outcome.Changed) Decision.record(found.groups, made)
+      outcome == Outcome.Changed
+    }
 
     private def compared(plan: LogicalPlan, found: KeyedSelfJoin): Option[Costs] = {
       val groups = TidyPlan(found.groups)
@@ -135,7 +138,6 @@ final class GroupSelfJoins(session: SparkSession)
   }
 
   private def decision(
-      plan: LogicalPlan,
       found: KeyedSelfJoin,
       outcome: Outcome,
       declined: Option[Reason],
@@ -159,7 +161,7 @@ final class GroupSelfJoins(session: SparkSession)
     Decision(
       rule = info.id,
       node = s"$table joined with itself by $keys",
-      key = s"${NodeText.key(plan)} ${found.value}",
+      key = (found.keys :+ found.value).mkString(" "),
       outcome = outcome,
       reason = declined.getOrElse(Grouped),
       chosen = Option.when(acts)(s"$table grouped by $keys"),
@@ -194,13 +196,14 @@ object GroupSelfJoins
   val SavesLittle: Reason = Reason(
     "GROUPING_SAVES_LITTLE",
     "The keys that have two rows with different values could be found by grouping the table instead of joining it " +
-      "with itself, but that would not save enough. The costs of both are compared below.",
+      "with itself, but that would not save enough. Explain shows the costs of both.",
     "Set spark.selinger.merge.minGain lower to do so more often."
   )
 
   override def hooks: Seq[Hook] = Seq(
     Hook.PreCbo(
-      "The two readings of the table still stand side by side, before the order of joins is chosen."
+      "IN and EXISTS are still expressions then, whose plans can be replaced, and the order of the joins around " +
+        "the two readings has not been chosen."
     )(new GroupSelfJoins(_))
   )
 

@@ -3,7 +3,7 @@ package io.selinger.rule
 import io.selinger.core.RaisedErrors
 import io.selinger.estimate.predicates.Selectivity
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.{Inner, InnerLike}
+import org.apache.spark.sql.catalyst.plans.{Cross, Inner, InnerLike}
 import org.apache.spark.sql.catalyst.plans.logical._
 
 /**
@@ -95,11 +95,11 @@ private[rule] object InnerRegion {
     def add(joined: LogicalPlan, left: Seq[LogicalPlan]): LogicalPlan =
       if (left.isEmpty) joined
       else {
-        val next = left.find(connects(joined, _)).getOrElse(left.head)
-        add(
-          Join(joined, next, Inner, None, JoinHint.NONE),
-          left.filterNot(_ eq next)
-        )
+        val connected = left.find(connects(joined, _))
+        val next = connected.getOrElse(left.head)
+        // Where cross products are forbidden, Spark lets those pass that are called so.
+        val joinType = if (connected.isDefined) Inner else Cross
+        add(Join(joined, next, joinType, None, JoinHint.NONE), left.filterNot(_ eq next))
       }
     conditions.reduceOption(And(_, _)).foldLeft(add(relations.head, relations.tail)) {
       (plan, condition) => Filter(condition, plan)

@@ -13,7 +13,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
  * @param keys of `one`
  * @param value of `one` that the two rows differ in
  * @param filters of both readings, over columns of `one`
- * @param conditions of the region that concern neither of the readings alone, over keys of `one`
+ * @param conditions of the region that are not of the readings alone, over keys of `one`
  * @param columns of the region, with their values over keys of `one` and other relations
  */
 private[rule] final case class KeyedSelfJoin(
@@ -27,15 +27,15 @@ private[rule] final case class KeyedSelfJoin(
     columns: Seq[(Attribute, Expression)]
 ) {
 
-  /** The keys that have rows with different values. */
-  val groups: Aggregate = {
-    val present = ExpressionSets.distinct(filters ++ keys.map(IsNotNull(_)))
-    val results = keys ++ Seq(least, most)
-    Aggregate(keys, results, Filter(present.reduce(And(_, _)), one))
-  }
+  private val least = Alias(Min(value).toAggregateExpression(), s"min_${value.name}")()
+  private val most = Alias(Max(value).toAggregateExpression(), s"max_${value.name}")()
 
-  private lazy val least = Alias(Min(value).toAggregateExpression(), s"min_${value.name}")()
-  private lazy val most = Alias(Max(value).toAggregateExpression(), s"max_${value.name}")()
+  /** The rows that pass the filters of both readings. */
+  private val rows: Filter =
+    Filter(ExpressionSets.distinct(filters ++ keys.map(IsNotNull(_))).reduce(And(_, _)), one)
+
+  /** Each key, with the smallest and the largest of its values. */
+  val groups: Aggregate = Aggregate(keys, keys ++ Seq(least, most), rows)
 
   /** The region without duplicates of its rows that come from more than one pair of the table's rows. */
   def replacement: LogicalPlan = {
@@ -51,84 +51,105 @@ private[rule] final case class KeyedSelfJoin(
 
 private[rule] object KeyedSelfJoin {
 
-  /** The first one in a region, if there is one. */
-  def in(region: InnerRegion): Option[KeyedSelfJoin] =
-    if (!region.hasOwnColumns) None
-    else {
-      val tables = region.relations.collect { case leaf: LeafNode => leaf }
-      val pairs = for {
-        (one, i) <- tables.iterator.zipWithIndex
-        other <- tables.iterator.drop(i + 1)
-        if one.sameResult(other)
-        found <- of(region, one, other).iterator
-      } yield found
-      pairs.nextOption()
+  def in(region: InnerRegion): Iterator[KeyedSelfJoin] = {
+    val tables = region.relations.collect { case leaf: LeafNode => leaf }
+    for {
+      i <- tables.indices.iterator
+      other <- tables.iterator.drop(i + 1)
+      if SameRows.areIn(tables(i), other) && region.hasOwnColumns
+      found <- new Readings(region, tables(i), other).selfJoin.iterator
+    } yield found
+  }
+
+  /** Two readings of one table in a region. */
+  private final class Readings(region: InnerRegion, one: LeafNode, other: LeafNode) {
+
+    private val (keyPairs, otherPairs) = {
+      val equal = EqualColumns.by(region.conditions)
+      one.output.zip(other.output).partition { case (mine, its) => equal.areEqual(mine, its) }
+    }
+    private val keys = AttributeSet(keyPairs.map(_._1))
+    private val keyOfOne = AttributeMap(keyPairs.map(_.swap))
+    private val columnOfOne = AttributeMap(otherPairs.map(_.swap))
+
+    // The keys of both readings are equal in all rows, so those of one stand for those of the other.
+    private val conditions = ExpressionSets
+      .distinct(region.conditions.map(swapped(_, keyOfOne)))
+      .filterNot(comparesKeyWithItself)
+    private val columns = region.columns.map { case (column, value) =>
+      column -> swapped(value, keyOfOne)
     }
 
-  private def of(region: InnerRegion, one: LeafNode, other: LeafNode): Option[KeyedSelfJoin] = {
-    val equal = EqualColumns.by(region.conditions)
-    val (keys, free) = one.output.zip(other.output).partition { case (a, b) =>
-      equal.areEqual(a, b)
-    }
-    val keySet = AttributeSet(keys.map(_._1))
-    val keysOfOne = AttributeMap(keys.map(_.swap))
-    val columnsOfOne = AttributeMap(free.map(_.swap))
-    def swapped(expression: Expression, of: AttributeMap[Attribute]) =
-      expression.transform { case column: Attribute => of.getOrElse(column, column) }
-    def usesKeys(expression: Expression) = {
-      val ofPair = expression.references.filter(column =>
-        one.outputSet.contains(column) || other.outputSet.contains(column)
+    def selfJoin: Option[KeyedSelfJoin] = {
+      val (ofOther, rest) = conditions.partition(uses(_, other))
+      val (filtersOfOther, between) = ofOther.partition(_.references.subsetOf(other.outputSet))
+      val (filters, staying) =
+        rest.partition(condition => uses(condition, one) && isOver(condition, one.outputSet))
+      for {
+        value <- only(between).flatMap(valueThatDiffers)
+        used = staying ++ columns.map(_._2)
+        if keys.nonEmpty && used.forall(each => each.deterministic && usesKeysOnly(each))
+        if haveSameFilters(value, filters, filtersOfOther)
+      } yield KeyedSelfJoin(
+        region,
+        one,
+        other,
+        keyPairs.map(_._1),
+        value,
+        filters,
+        staying,
+        columns
       )
-      ofPair.subsetOf(keySet)
     }
 
-    val conditions = ExpressionSets
-      .distinct(region.conditions.map(swapped(_, keysOfOne)))
-      .filterNot(isTrivial)
-    val (ofOther, rest) = conditions.partition(_.references.exists(other.outputSet.contains))
-    val (filtersOfOther, between) = ofOther.partition(_.references.subsetOf(other.outputSet))
-    val (filtersOfOne, staying) = rest.partition { condition =>
-      condition.references.nonEmpty && condition.references.subsetOf(one.outputSet)
+    /** The column of which the two readings have different values: which one is larger does not matter. */
+    private def valueThatDiffers(condition: Expression): Option[Attribute] = {
+      val compared = condition match {
+        case Not(EqualTo(a: Attribute, b: Attribute)) => Some((a, b))
+        case LessThan(a: Attribute, b: Attribute) => Some((a, b))
+        case GreaterThan(a: Attribute, b: Attribute) => Some((a, b))
+        case _ => None
+      }
+      compared.flatMap { case (a, b) =>
+        val (mine, its) = if (one.outputSet.contains(a)) (a, b) else (b, a)
+        Option.when(
+          columnOfOne.get(its).exists(_.exprId == mine.exprId) && AggregatePush.isComparable(mine)
+        )(mine)
+      }
     }
-    val columns = region.columns.map { case (column, value) => column -> swapped(value, keysOfOne) }
-    between match {
-      case Seq(Differ(a, b)) if keys.nonEmpty && AggregatePush.isComparable(a) =>
-        val value = Seq(a, b).find(one.outputSet.contains)
-        val isOneColumn = value.exists(mine =>
-          Seq(a, b).exists(columnsOfOne.get(_).exists(_.exprId == mine.exprId))
-        )
-        // A comparison holds for no null.
-        def tested(filters: Seq[Expression]) = filters.filterNot {
-          case IsNotNull(column: Attribute) if value.exists(_.exprId == column.exprId) => true
-          case condition => condition.references.subsetOf(keySet)
-        }
-        val hasSameRows = ExpressionSets.isSameSet(
-          tested(filtersOfOne),
-          tested(filtersOfOther.map(swapped(_, columnsOfOne)))
-        )
-        value.filter(_ =>
-          isOneColumn && hasSameRows && staying.forall(usesKeys) &&
-            columns.forall { case (_, result) => usesKeys(result) }
-        ).map(
-          KeyedSelfJoin(region, one, other, keys.map(_._1), _, filtersOfOne, staying, columns)
-        )
-      case _ => None
+
+    /** Filters on keys stand for both; no null differs from anything. */
+    private def haveSameFilters(
+        value: Attribute,
+        ofOne: Seq[Expression],
+        ofOther: Seq[Expression]
+    ): Boolean = {
+      def that(filters: Seq[Expression]) = filters.filterNot {
+        case IsNotNull(column: Attribute) if column.exprId == value.exprId => true
+        case filter => isOver(filter, keys)
+      }
+      ExpressionSets.isSameSet(that(ofOne), that(ofOther.map(swapped(_, columnOfOne))))
+    }
+
+    private def usesKeysOnly(expression: Expression): Boolean =
+      !uses(expression, other) &&
+        expression.references.filter(one.outputSet.contains).subsetOf(keys)
+
+    // Neither is null, as a row is only there if they are equal.
+    private def comparesKeyWithItself(condition: Expression): Boolean = condition match {
+      case EqualTo(a: Attribute, b: Attribute) => a.exprId == b.exprId && keys.contains(a)
+      case _ => false
     }
   }
 
-  /** Rows of two readings that have different values: which of them is larger does not matter. */
-  private object Differ {
-    def unapply(condition: Expression): Option[(Attribute, Attribute)] = condition match {
-      case Not(EqualTo(a: Attribute, b: Attribute)) => Some((a, b))
-      case LessThan(a: Attribute, b: Attribute) => Some((a, b))
-      case GreaterThan(a: Attribute, b: Attribute) => Some((a, b))
-      case _ => None
-    }
-  }
+  private def swapped(expression: Expression, to: AttributeMap[Attribute]): Expression =
+    expression.transform { case column: Attribute => to.getOrElse(column, column) }
 
-  /** A key compared with itself, which is not null. */
-  private def isTrivial(condition: Expression): Boolean = condition match {
-    case EqualTo(a, b) => ExpressionSets.isSame(a, b)
-    case _ => false
-  }
+  private def uses(expression: Expression, relation: LogicalPlan): Boolean =
+    expression.references.exists(relation.outputSet.contains)
+
+  private def isOver(expression: Expression, columns: AttributeSet): Boolean =
+    expression.references.subsetOf(columns)
+
+  private def only[A](all: Seq[A]): Option[A] = if (all.size == 1) all.headOption else None
 }

@@ -83,10 +83,8 @@ private[rule] object RepeatedRows {
   private def sameRows(
       relation: LogicalPlan,
       other: LogicalPlan
-  ): Option[Seq[(Attribute, Attribute)]] = (relation, other) match {
-    case (a: LeafNode, b: LeafNode) if a.sameResult(b) => Some(a.output.zip(b.output))
-    case _ => None
-  }
+  ): Option[Seq[(Attribute, Attribute)]] =
+    Option.when(SameRows.areIn(relation, other))(relation.output.zip(other.output))
 
   /** None where a group is not found by its keys, or not by those of the row itself. */
   private def keysOf(

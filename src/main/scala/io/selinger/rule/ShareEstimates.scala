@@ -151,10 +151,11 @@ object ShareEstimates
 
   private def isQuiet(expression: Expression): Boolean = {
     val plans = expression.collect { case subquery: SubqueryExpression => subquery.plan }
-    !plans.exists(_.exists(node => !node.expressions.forall(isQuiet))) &&
+    val looked = expression.collect { case in: InSubquery => in.values }.flatten
+    !plans.exists(_.exists(node => !node.expressions.forall(isQuiet))) && looked.forall(isQuiet) &&
     RaisedErrors.isSafe(expression.transformDown {
       // From above, since it takes no other kind of subquery.
-      case in: InSubquery if in.values.forall(RaisedErrors.isSafe) => anything(in)
+      case in: InSubquery => anything(in)
       case subquery: SubqueryExpression if subquery.children.forall(RaisedErrors.isSafe) =>
         anything(subquery)
       case result: AggregateExpression

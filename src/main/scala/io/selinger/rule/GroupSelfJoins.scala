@@ -70,7 +70,7 @@ import scala.collection.mutable.ArrayBuffer
  * Runs in injectPreCBORule, before orders of joins are chosen: the two readings may be joined with others first.
  * Plans of IN and EXISTS have been optimized by then; joins between their readings are found in any order. A
  * second run finds no pair.
- * Conf: spark.selinger.groupSelfJoins.enabled.  References: FIELD-NOTES name it for EXISTS with an inequality.
+ * Conf: spark.selinger.groupSelfJoins.enabled, spark.selinger.merge.minGain.
  */
 final class GroupSelfJoins(session: SparkSession)
     extends GuardedRule(GroupSelfJoins, SelingerConf.switches) {
@@ -236,7 +236,7 @@ object GroupSelfJoins
     def gain: Double = if (stock > 0.0) math.max(0.0, 1.0 - chosen / stock) else 0.0
 
     def evidence: Seq[Evidence] = Seq(
-      Evidence("rows of the table", rows.value, "rows", rows.origin),
+      Evidence("rows to group", rows.value, "rows", rows.origin),
       Evidence("different keys", keys.value, "rows", keys.origin),
       Evidence("cost as written", stock, "s", Origin.Derived),
       Evidence("cost with groups", chosen, "s", Origin.Derived)

@@ -3,6 +3,7 @@ package io.selinger.rule
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Outcome, Reason}
 import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
+import io.selinger.ordering.ReorderJoins
 import java.nio.file.Path
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.FileSourceScanExec
@@ -112,6 +113,74 @@ class ShareSimilarAggregatesSuite extends AnyFunSuite with SharedSession {
     fires(joined + both + "a.s = 'B' AND b.s = 'b'", left = 2)
     fires(joined + both + "a.s = 'B' AND a.k > 20 AND b.s = 'b' AND b.k > 20", left = 2)
     fires(joined + both + "a.s = 'B' AND b.k > 50", left = 2)
+  }
+
+  /** Two groupings of joins in the order written, with one condition each. */
+  private def ordered(one: String, other: String, keys: String = "f.k, f.s"): String = {
+    def groups(from: String, where: String) =
+      s"(SELECT $keys, count(*) AS n, sum(d.id) AS m FROM $from WHERE $where GROUP BY $keys)"
+    s"SELECT a.*, b.n, b.m FROM ${groups(one, "f.s = 'B'")} a JOIN ${groups(other, "f.s = 'b'")} b " +
+      "ON a.k <=> b.k"
+  }
+
+  private val asWritten = ReorderJoins.switch -> "false"
+
+  test("fires on inner joins in different orders") {
+    withConf(asWritten) {
+      fires(
+        ordered(
+          "facts f JOIN dims d ON f.k = d.k JOIN dupes u ON f.big = u.big",
+          "dupes u JOIN facts f ON u.big = f.big JOIN dims d ON d.k = f.k"
+        ),
+        left = 3
+      )
+      // Bushy, with a condition that is no equality, and a column that has two names.
+      fires(
+        ordered(
+          "facts f JOIN (SELECT d.k, d.id, u.big AS least FROM dims d JOIN dupes u " +
+            "ON d.flag = u.flag) d ON f.k = d.k AND f.big > d.least",
+          "dims d JOIN facts f ON d.k = f.k JOIN dupes u ON d.flag = u.flag AND f.big > u.big"
+        ),
+        left = 3
+      )
+    }
+  }
+
+  test("fires on joins that name other columns of the same equal ones") {
+    withConf(asWritten) {
+      fires(
+        ordered(
+          "facts f JOIN dims d ON f.k = d.k JOIN dupes u ON d.k = u.k",
+          "facts f JOIN dupes u ON u.k = f.k JOIN dims d ON d.k = u.k AND f.k = d.k"
+        ),
+        left = 3
+      )
+    }
+  }
+
+  test("tells a table that is joined twice by the columns that join it") {
+    withConf(asWritten) {
+      fires(
+        ordered(
+          "facts f JOIN dims d ON f.k = d.k JOIN dims e ON f.id = e.id",
+          "facts f JOIN dims e ON f.id = e.id JOIN dims d ON f.k = d.k"
+        ),
+        left = 3
+      )
+    }
+  }
+
+  test("does not fire on joins in different orders by other columns, or with other conditions") {
+    val first = "facts f JOIN dims d ON f.k = d.k JOIN dupes u ON f.big = u.big"
+    Seq(
+      "dupes u JOIN facts f ON u.big = f.big JOIN dims d ON d.day = f.day",
+      "dupes u JOIN facts f ON u.big = f.big JOIN dims d ON d.k = f.k AND d.k = u.k",
+      "dupes u JOIN facts f ON u.big = f.big JOIN dims d ON d.k = f.k AND d.id < u.id"
+    ).foreach { other =>
+      val text = ordered(first, other)
+      val df = isSame(text, SelingerConf.MERGE_MIN_GAIN.key -> "0", asWritten)
+      assert(decisions(df).map(_.reason) == Seq(rule.Differ), s"$other: ${decisions(df)}")
+    }
   }
 
   test("fires on the kept side of outer, semi and anti joins") {

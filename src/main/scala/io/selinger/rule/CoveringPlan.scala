@@ -61,6 +61,12 @@ private[rule] final case class CoveringPlan(
     )
   }
 
+  /** With what belongs to the first of the similar plans in another place of the lists. */
+  private def withFirstAt(place: Int): CoveringPlan = {
+    def moved[A](each: Seq[A]) = each.tail.patch(place, Seq(each.head), 0)
+    copy(columns = moved(columns), owed = moved(owed))
+  }
+
   /** The same plan with columns of its own, for another place of the query; none where that fails. */
   def copied: Option[CoveringPlan] = PlanCopy.of(plan).map { copy =>
     CoveringPlan(
@@ -76,7 +82,7 @@ private[rule] final case class CoveringPlan(
 
 /**
  * Finds covering plans of plans that have the same operators over the same relations, and differ in
- * conditions, in columns and in functions only. Conditions that not all of them have are joined by OR
+ * conditions, in columns, in functions and in the order of inner joins only. Conditions that not all of them have are joined by OR
  * where they are, and are owed by the plan that has them. They rise through operators that treat each
  * row, or each group of rows, by itself: what such a condition tests must be a column of a side whose
  * rows a join keeps or drops as a whole, a key of an aggregation or of a window, or a column of all
@@ -87,9 +93,16 @@ private[rule] final case class CoveringPlan(
  */
 private[rule] object CoveringPlan {
 
-  /** None where the plans differ in more than that. */
-  def of(plans: Seq[LogicalPlan]): Option[CoveringPlan] =
-    new CoveringPlanFinder(mayRaise = false).of(plans).map(withNulls)
+  /**
+   * None where the plans differ in more than that.
+   *
+   * @param leader the plan in whose order all of them join, where their orders differ
+   */
+  def of(plans: Seq[LogicalPlan], leader: Int = 0): Option[CoveringPlan] =
+    new CoveringPlanFinder(mayRaise = false)
+      .of(plans(leader) +: plans.patch(leader, Nil, 1))
+      .map(_.withFirstAt(leader))
+      .map(withNulls)
 
   /** Whether there is one, if it does not matter which errors it raises. */
   def isPossible(plans: Seq[LogicalPlan]): Boolean =
@@ -133,7 +146,7 @@ private[rule] object CoveringPlan {
 private final class CoveringPlanFinder(mayRaise: Boolean) {
 
   def of(plans: Seq[LogicalPlan]): Option[CoveringPlan] =
-    if (plans.tail.forall(_.sameResult(plans.head))) Some(ofEqual(plans))
+    if (plans.tail.forall(isEqual(_, plans.head))) Some(ofEqual(plans))
     else if (plans.exists(leavesOut) && !plans.forall(_.isInstanceOf[Project])) {
       of(plans.map(plan => if (leavesOut(plan)) plan.children.head else plan))
     } else
@@ -141,11 +154,19 @@ private final class CoveringPlanFinder(mayRaise: Boolean) {
         case _ if plans.exists(_.isInstanceOf[Filter]) => ofFilters(plans)
         case _: Project => allOf[Project](plans).flatMap(ofProjects)
         case _: Aggregate => allOf[Aggregate](plans).flatMap(ofAggregates)
-        case _: Join => allOf[Join](plans).flatMap(ofJoins)
+        case _: Join =>
+          allOf[Join](plans).flatMap { joins =>
+            CommonJoinOrder.of(joins).flatMap(of).orElse(ofJoins(joins))
+          }
         case _: Union => allOf[Union](plans).flatMap(ofUnions)
         case _: Window => allOf[Window](plans).flatMap(ofWindows)
         case _ => None
       }
+
+  private def isEqual(one: LogicalPlan, other: LogicalPlan): Boolean =
+    one.sameResult(other) && one.collectLeaves().zip(other.collectLeaves()).forall {
+      case (a, b) => SameRows.areIn(a, b)
+    }
 
   /** Whether it only leaves out columns, which others may need. */
   private def leavesOut(plan: LogicalPlan): Boolean = plan match {

@@ -13,7 +13,7 @@ import io.selinger.core.{
   RuleDescription,
   RuleKind
 }
-import io.selinger.cost.{Cluster, JoinCost}
+import io.selinger.cost.{Cluster, JoinCost, Work}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.SQLConf
@@ -51,16 +51,17 @@ import org.apache.spark.sql.internal.SQLConf
  * }}}
  *
  * Correct because: a condition on grouping columns keeps or drops whole groups, so it may be tested after
- * the aggregation, and on its way up each operator passes it (see CoveringPlan). A copy of the common
- * aggregation stands in each place; since they are equal, Spark computes the shuffle in them once, and if
- * it ever did not, the answer would be the same. If one of them has no condition there at all, the common
- * one has none either. It fails only if one of them fails (see CoveringPlan); Spark may then report the
- * shared stage once for each place (STAGE_MATERIALIZATION_MULTIPLE_FAILURES).
+ * the aggregation, and on its way up each operator passes it (see CoveringPlan). Inner joins of the same
+ * relations return the same rows in any order. A copy of the common aggregation stands in each place;
+ * since they are equal, Spark computes the shuffle in them once, and if it ever did not, the answer would
+ * be the same. If one of them has no condition there at all, the common one has none either. It fails
+ * only if one of them fails (see CoveringPlan); Spark may then report the shared stage once for each place
+ * (STAGE_MATERIALIZATION_MULTIPLE_FAILURES).
  * Not done: aggregations without groups (see mergeSubplansByCost); conditions that would change what is in
  * a group; conditions other than IS [NOT] NULL on columns whose equal values may differ in bits
- * (floating-point numbers, collated texts); dynamic partition pruning; joins in another order; EXISTS
- * inside an OR; DISTINCTs of different columns; subplans that differ below limits, GROUPING SETS or
- * LATERAL VIEWs; sources other than Parquet and ORC files and cached tables.
+ * (floating-point numbers, collated texts); dynamic partition pruning; EXISTS inside an OR; DISTINCTs of
+ * different columns; subplans that differ below limits, GROUPING SETS or LATERAL VIEWs; sources other than
+ * Parquet and ORC files and cached tables.
  * Cost: planning O(n²) comparisons for n similar aggregations, and estimates of their work. May lose where
  * there are far more groups than estimated, since each place reads the groups of all, and where another
  * place reuses the shuffle of a part of one of them, which is another shuffle then.
@@ -138,30 +139,32 @@ final class ShareSimilarAggregates(session: SparkSession)
     if (isLate) Left(Refused(Reason.BudgetExceeded, ComputedTogether.unknown))
     else
       group.including(aggregate) match {
-        case Some(larger) if larger.distinct.size == group.distinct.size => Right(larger)
-        case Some(larger) => priced(group, larger)
-        case None =>
+        case Nil =>
           val reason =
             if (CoveringPlan.isPossible(group.aggregates :+ aggregate)) Reason.MayRaise
             else Differ
           Left(Refused(reason, ComputedTogether.unknown))
+        case larger +: _ if larger.distinct.size == group.distinct.size => Right(larger)
+        case inOrders => priced(group, inOrders.minBy(workOf(_).fold(Double.MaxValue)(_.seconds)))
       }
 
   private val work = new SimilarAggregatesWork(
     new JoinCost(Cluster.of(session), SelingerConf.CBO_WEIGHT.value)
   )
 
+  private def workOf(group: SimilarAggregates): Option[Work] =
+    work.together(group.cover.plan, group.aggregates.size)
+
   /** Compares `larger` with `group` and the last aggregation by itself. */
   private def priced(
       group: SimilarAggregates,
       larger: SimilarAggregates
   ): Either[Refused, SimilarAggregates] = {
-    def togetherOf(each: SimilarAggregates) = work.together(each.cover.plan, each.aggregates.size)
-    val together = togetherOf(larger)
+    val together = workOf(larger)
     val step = ComputedTogether(
       if (group.distinct.size == 1) work.apart(larger.distinct)
       else
-        for (before <- togetherOf(group); one <- work.of(larger.aggregates.last))
+        for (before <- workOf(group); one <- work.of(larger.aggregates.last))
           yield before + one,
       together
     )
@@ -277,7 +280,7 @@ object ShareSimilarAggregates
     else
       found
         .groupBy(aggregate =>
-          (aggregate.groupingExpressions.size, SubplanGroups.dataOf(aggregate))
+          (aggregate.groupingExpressions.size, SubplanGroups.relationsOf(aggregate))
         )
         .values
         .filter(similar => similar.tail.exists(!_.sameResult(similar.head)))

@@ -21,10 +21,12 @@ private[rule] final case class SimilarAggregates(
   /** Each once: Spark computes equal ones once anyway. */
   lazy val distinct: Seq[Aggregate] = aggregates.distinctBy(_.canonicalized)
 
-  /** With one more, where a plan can return its rows and those of the others. */
-  def including(aggregate: Aggregate): Option[SimilarAggregates] = {
+  /** With one more, where a plan can return its rows and those of the others: one for each join order. */
+  def including(aggregate: Aggregate): Seq[SimilarAggregates] = {
     val all = aggregates :+ aggregate
-    CoveringPlan.of(all).map(cover => copy(aggregates = all, cover = cover))
+    val orders = all.map(SubplanGroups.dataOf)
+    orders.distinct.flatMap(order => CoveringPlan.of(all, orders.indexOf(order)))
+      .map(cover => copy(aggregates = all, cover = cover))
   }
 
   /** What takes the place of each: its rows of an equal plan, with the columns that it had. */

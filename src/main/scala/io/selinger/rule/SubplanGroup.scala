@@ -46,8 +46,9 @@ private[rule] object SubplanGroup {
 private[rule] final case class Refused(reason: Reason, compared: ComputedTogether)
 
 /**
- * Puts subplans into groups. Only those that read the same data are compared with each other. First all that can be merged; that is kept where it clearly saves enough.
- * Else one after the other, each into the first group with which it saves enough.
+ * Puts subplans into groups. Only those that read the same data are compared with each other. First all
+ * that can be merged; that is kept where it clearly saves enough. Else one after the other, each into the
+ * first group with which it saves enough.
  *
  * @param workOf a subplan, where its rows can be estimated
  * @param minGain share of the work that merging must save; 0: whatever the work
@@ -134,6 +135,10 @@ private[rule] object SubplanGroups {
   private val works = new PassKey[Option[Work]]("work of subplans")
 
   private val tooLate = Refused(Reason.BudgetExceeded, ComputedTogether.unknown)
+
+  /** The relations that a subplan reads, and how often, in whatever order. */
+  def relationsOf(subplan: Aggregate): Map[LogicalPlan, Int] =
+    dataOf(subplan).groupMapReduce(identity)(_ => 1)(_ + _)
 
   /** Subplans that Spark can merge read the same relations in the same order. */
   def dataOf(subplan: Aggregate): Seq[LogicalPlan] = subplan.collectLeaves().map {

@@ -109,7 +109,7 @@ private[rule] object CommonJoinOrder {
       case _ => true
     }
     Option.when(implies(equalities, wanted) && implies(wanted, equalities))(
-      implied ++ rest ++ wanted
+      implied ++ wanted ++ rest
     )
   }
 

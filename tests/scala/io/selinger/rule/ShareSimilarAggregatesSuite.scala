@@ -158,6 +158,22 @@ class ShareSimilarAggregatesSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("three places of two join orders have one order, and each its own rows") {
+    withConf(asWritten) {
+      def groups(from: String, where: String) =
+        s"SELECT f.k, f.s, count(*) AS n FROM $from WHERE $where GROUP BY f.k, f.s"
+      val first = "facts f JOIN dims d ON f.k = d.k JOIN dupes u ON f.big = u.big"
+      val other = "dupes u JOIN facts f ON u.big = f.big JOIN dims d ON d.k = f.k"
+      fires(
+        s"SELECT 1 AS p, * FROM (${groups(first, "f.s = 'B'")}) UNION ALL " +
+          s"SELECT 2, * FROM (${groups(other, "f.s = 'b'")}) UNION ALL " +
+          s"SELECT 3, * FROM (${groups(first, "f.s = 'B'")}) UNION ALL " +
+          s"SELECT 4, * FROM (${groups(other, "f.k > 50")})",
+        left = 3
+      )
+    }
+  }
+
   test("tells a table that is joined twice by the columns that join it") {
     withConf(asWritten) {
       fires(
@@ -408,6 +424,24 @@ class ShareSimilarAggregatesSuite extends AnyFunSuite with SharedSession {
           "WHERE year = 2020",
         left = 1
       )
+    }
+  }
+
+  test("does not fire on readings of a folder before and after files were added") {
+    withFolder { folder =>
+      def added(s: String) = spark.range(3).selectExpr("id % 2 AS k", s"'$s' AS s")
+        .write.mode("append").parquet(s"$folder/growing")
+      added("B")
+      spark.read.parquet(s"$folder/growing").createOrReplaceTempView("before")
+      added("b")
+      added("B")
+      spark.read.parquet(s"$folder/growing").createOrReplaceTempView("after")
+      spark.read.parquet(s"$folder/growing").createOrReplaceTempView("again")
+      def both(one: String, other: String) =
+        s"SELECT a.*, b.n AS o FROM (SELECT k, s, count(*) AS n FROM $one WHERE s = 'B' GROUP BY k, s) a " +
+          s"JOIN (SELECT k, s, count(*) AS n FROM $other WHERE s = 'b' GROUP BY k, s) b ON a.k = b.k"
+      declines(both("before", "after"), rule.Differ)
+      fires(both("after", "again"), left = 1)
     }
   }
 

@@ -13,8 +13,8 @@ private[rule] object CommonJoinOrder {
 
   /**
    * The plans in the join order of the first. None where they have one order already, or join other
-   * relations or by other columns: relations are the same where they return the same rows, and joins are
-   * where their equalities imply those of the others.
+   * relations or by other columns, or compute columns on the way: relations are the same where they return
+   * the same rows, and joins are where their equalities imply those of the others.
    */
   def of(plans: Seq[LogicalPlan]): Option[Seq[LogicalPlan]] = {
     val regions = plans.map(InnerRegion.of)
@@ -32,6 +32,7 @@ private[rule] object CommonJoinOrder {
 
   private def canBeOrdered(region: InnerRegion): Boolean =
     region.relations.size > 1 && region.hasOwnColumns &&
+      region.columns.forall(_._2.isInstanceOf[Attribute]) &&
       region.hints.forall(_ == JoinHint.NONE) && {
         val columns = AttributeSet(region.relations.flatMap(_.output))
         region.conditions.map(_.references).forall(on => on.nonEmpty && on.subsetOf(columns))
@@ -116,7 +117,7 @@ private[rule] object CommonJoinOrder {
   /** Of columns whose equal values are the same bits, so that one may stand for the other. */
   private def isEquality(condition: Expression): Boolean = condition match {
     case EqualTo(a: Attribute, b: Attribute) =>
-      a.dataType == b.dataType && AggregatePush.isComparable(a)
+      a.exprId != b.exprId && a.dataType == b.dataType && AggregatePush.isComparable(a)
     case _ => false
   }
 

@@ -1,10 +1,11 @@
 package io.selinger.rule
 
+import io.selinger.stats.relations.FileRelation
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan}
 import org.apache.spark.sql.execution.datasources.{
   HadoopFsRelation,
-  InMemoryFileIndex,
-  LogicalRelation
+  LogicalRelation,
+  PartitioningAwareFileIndex
 }
 
 /** Readings of a table that return the same rows. */
@@ -22,15 +23,10 @@ private[rule] object SameRows {
           LogicalRelation(b: HadoopFsRelation, _, _, _, _)
         ) =>
       (a.location eq b.location) || ((a.location, b.location) match {
-        case (listed: InMemoryFileIndex, again: InMemoryFileIndex) =>
-          filesOf(listed) == filesOf(again)
+        case (listed: PartitioningAwareFileIndex, again: PartitioningAwareFileIndex) =>
+          FileRelation.filesOf(listed) == FileRelation.filesOf(again)
         case _ => true
       })
     case _ => true
   }
-
-  private def filesOf(index: InMemoryFileIndex): Set[(String, Long, Long)] =
-    index.allFiles().map(file =>
-      (file.getPath.toString, file.getLen, file.getModificationTime)
-    ).toSet
 }

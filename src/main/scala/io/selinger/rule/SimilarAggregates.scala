@@ -8,12 +8,14 @@ import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, LogicalPl
  *
  * @param aggregates in all of these places, some of which may be equal
  * @param cover returns the rows of all of them
+ * @param leader the one of them in whose join order `cover` is
  * @param compared each distinct one by itself with `cover`, whose result is read in each place
  * @param refused why this aggregation was not shared with a similar one
  */
 private[rule] final case class SimilarAggregates(
     aggregates: Vector[Aggregate],
     cover: CoveringPlan,
+    leader: Int = 0,
     compared: ComputedTogether = ComputedTogether.unknown,
     refused: Option[Refused] = None
 ) {
@@ -21,12 +23,19 @@ private[rule] final case class SimilarAggregates(
   /** Each once: Spark computes equal ones once anyway. */
   lazy val distinct: Seq[Aggregate] = aggregates.distinctBy(_.canonicalized)
 
-  /** With one more, where a plan can return its rows and those of the others: one for each join order. */
+  /**
+   * With one more, where a plan can return its rows and those of the others: in the join order of
+   * `leader`, and in that of the new one if it is new and joins in another order.
+   */
   def including(aggregate: Aggregate): Seq[SimilarAggregates] = {
     val all = aggregates :+ aggregate
-    val orders = all.map(SubplanGroups.dataOf)
-    orders.distinct.flatMap(order => CoveringPlan.of(all, orders.indexOf(order)))
-      .map(cover => copy(aggregates = all, cover = cover))
+    val isNew = !distinct.exists(_.canonicalized == aggregate.canonicalized)
+    val leaders =
+      if (isNew) Seq(leader, all.size - 1).distinctBy(i => SubplanGroups.dataOf(all(i)))
+      else Seq(leader)
+    leaders.flatMap { i =>
+      CoveringPlan.of(all, i).map(cover => copy(aggregates = all, cover = cover, leader = i))
+    }
   }
 
   /** What takes the place of each: its rows of an equal plan, with the columns that it had. */

@@ -100,7 +100,8 @@ final case class FileRelation(
   def bytes: Double = FileBytes.of(index)
 
   /** All files that it reads, unless it reads some partitions only. */
-  def allFiles: Option[FileSet] = Option.when(pushedFilters.isEmpty)(FileListings.all(index))
+  def allFiles: Option[FileSet] =
+    Option.when(pushedFilters.isEmpty)(FileRelation.filesOf(index))
 
   /** All files of those partitions, however many there are. */
   def files(filters: Seq[Expression]): Iterator[FileStatus] =
@@ -166,6 +167,9 @@ object FileRelation {
       }
     case _ => None
   }
+
+  /** All files of a listing. They are looked through once for as long as it is not refreshed. */
+  def filesOf(index: PartitioningAwareFileIndex): FileSet = FileListings.all(index)
 
   private def listed(index: FileIndex): Option[PartitioningAwareFileIndex] = index match {
     case known: PartitioningAwareFileIndex => Some(known)

@@ -2,8 +2,8 @@ package io.selinger.rule
 
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{Decision, Outcome, Reason}
-import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import io.selinger.ordering.ReorderJoins
+import io.selinger.testing.{Answer, Plans, SharedSession, Tables}
 import java.nio.file.Path
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.FileSourceScanExec
@@ -158,7 +158,7 @@ class ShareSimilarAggregatesSuite extends AnyFunSuite with SharedSession {
     }
   }
 
-  test("three places of two join orders have one order, and each its own rows") {
+  test("four places of two join orders have one order, and each its own rows") {
     withConf(asWritten) {
       def groups(from: String, where: String) =
         s"SELECT f.k, f.s, count(*) AS n FROM $from WHERE $where GROUP BY f.k, f.s"
@@ -172,6 +172,36 @@ class ShareSimilarAggregatesSuite extends AnyFunSuite with SharedSession {
         left = 3
       )
     }
+  }
+
+  test("joins in different orders keep their rows with empty tables, outer joins and NaN") {
+    withConf(asWritten, SelingerConf.MERGE_MIN_GAIN.key -> "0") {
+      val pairs = "(SELECT u.big, v.s AS other FROM dupes u LEFT JOIN nulls v ON u.k = v.id)"
+      Seq("nothing", pairs).foreach { third =>
+        val df = isSame(ordered(
+          s"facts f JOIN dims d ON f.k = d.k JOIN $third u ON f.big = u.big",
+          s"$third u JOIN facts f ON u.big = f.big JOIN dims d ON d.k = f.k"
+        ))
+        assert(changed(df).nonEmpty, third)
+      }
+      isSame(ordered(
+        "facts f JOIN dims d ON f.k = d.k JOIN dupes u ON d.d = u.d",
+        "dupes u JOIN dims d ON u.d = d.d JOIN facts f ON d.k = f.k"
+      ))
+    }
+  }
+
+  test("a condition that may raise an error keeps joins in the order that they have") {
+    val df = isSame(
+      ordered(
+        "facts f JOIN dims d ON f.k = d.k AND 9 div (d.id + f.id - 5000) < 1 JOIN dupes u ON f.big = u.big",
+        "dupes u JOIN facts f ON u.big = f.big JOIN dims d ON d.k = f.k AND 9 div (d.id + f.id - 5000) < 1"
+      ),
+      SelingerConf.MERGE_MIN_GAIN.key -> "0",
+      asWritten,
+      ansi
+    )
+    assert(changed(df).isEmpty, decisions(df))
   }
 
   test("tells a table that is joined twice by the columns that join it") {

@@ -60,8 +60,8 @@ import org.apache.spark.sql.internal.SQLConf
  * Not done: aggregations without groups (see mergeSubplansByCost); conditions that would change what is in
  * a group; conditions other than IS [NOT] NULL on columns whose equal values may differ in bits
  * (floating-point numbers, collated texts); dynamic partition pruning; EXISTS inside an OR; DISTINCTs of
- * different columns; subplans that differ below limits, GROUPING SETS or LATERAL VIEWs; sources other than
- * Parquet and ORC files and cached tables.
+ * different columns; joins in different orders with columns computed between them; subplans that differ
+ * below limits, GROUPING SETS or LATERAL VIEWs; sources other than Parquet and ORC files and cached tables.
  * Cost: planning O(n²) comparisons for n similar aggregations, and estimates of their work. May lose where
  * there are far more groups than estimated, since each place reads the groups of all, and where another
  * place reuses the shuffle of a part of one of them, which is another shuffle then.

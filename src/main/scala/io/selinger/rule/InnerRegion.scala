@@ -87,22 +87,35 @@ private[rule] object InnerRegion {
 
   /** Relations joined in an order in which conditions connect each with those before it, where there is one. */
   def joined(relations: Seq[LogicalPlan], conditions: Seq[Expression]): LogicalPlan = {
-    def connects(joined: LogicalPlan, other: LogicalPlan) = conditions.exists { condition =>
-      val tested = condition.references
-      tested.subsetOf(joined.outputSet ++ other.outputSet) &&
-      tested.exists(joined.outputSet.contains) && tested.exists(other.outputSet.contains)
-    }
-    def add(joined: LogicalPlan, left: Seq[LogicalPlan]): LogicalPlan =
+    val numbered = relations.toIndexedSeq
+    val connecting = conditions.flatMap(placesIn(numbered, _)).filter(_.size > 1)
+    def add(joined: LogicalPlan, places: Set[Int], left: Seq[Int]): LogicalPlan =
       if (left.isEmpty) joined
       else {
-        val connected = left.find(connects(joined, _))
+        val connected =
+          left.find(i => connecting.exists(tested => tested(i) && tested.subsetOf(places + i)))
         val next = connected.getOrElse(left.head)
         // Where cross products are forbidden, Spark lets those pass that are called so.
         val joinType = if (connected.isDefined) Inner else Cross
-        add(Join(joined, next, joinType, None, JoinHint.NONE), left.filterNot(_ eq next))
+        add(
+          Join(joined, numbered(next), joinType, None, JoinHint.NONE),
+          places + next,
+          left.filterNot(_ == next)
+        )
       }
-    conditions.reduceOption(And(_, _)).foldLeft(add(relations.head, relations.tail)) {
-      (plan, condition) => Filter(condition, plan)
+    conditions.reduceOption(And(_, _)).foldLeft(
+      add(numbered.head, Set(0), numbered.indices.tail)
+    )((plan, condition) => Filter(condition, plan))
+  }
+
+  /** The relations of which a condition has columns; none where it has others as well. */
+  private def placesIn(
+      relations: IndexedSeq[LogicalPlan],
+      condition: Expression
+  ): Option[Set[Int]] = {
+    val places = condition.references.toSeq.map { column =>
+      relations.indexWhere(_.outputSet.contains(column))
     }
+    Option.when(!places.contains(-1))(places.toSet)
   }
 }

@@ -131,18 +131,26 @@ final class JoinAfterGrouping(session: SparkSession)
     Precondition.firstUnmet(ofGrouping ++ ofWay, subject)
 
   /** The cheapest tables to join later; more of them, as long as that saves more. */
-  private def cheapest(ways: Seq[Subject]): Option[Subject] = {
+  private def cheapest(all: Seq[Subject]): Option[Subject] = {
+    val ways = worthPricing(all)
     val (possible, others) = ways.sortBy(_.laterCost).partition(unmetOf(_).isEmpty)
     possible match {
       case first +: more =>
         Some(more.foldLeft(first) { (best, other) =>
-          best
-            .together(other)
+          worthPricing(best.together(other))
             .filter(both => both.laterCost < best.laterCost && unmetOf(both).isEmpty)
             .minByOption(_.laterCost)
             .getOrElse(best)
         })
       case _ => others.headOption
+    }
+  }
+
+  /** Merging the groups costs more still, so it is not priced where the same joins alone save too little. */
+  private def worthPricing(ways: Seq[Subject]): Seq[Subject] = {
+    val (merging, plain) = ways.partition(_.joins.merges)
+    plain ++ merging.filterNot { way =>
+      plain.exists(alone => (alone.joins.tables eq way.joins.tables) && !savesEnough(alone))
     }
   }
 
@@ -336,6 +344,9 @@ object JoinAfterGrouping
 
   private def always: Boolean = SelingerConf.JOIN_LATER_MIN_GAIN.value == 0.0
 
+  private def savesEnough(subject: Subject): Boolean =
+    always || subject.gain.forall(_ >= SelingerConf.JOIN_LATER_MIN_GAIN.value)
+
   private def isOfCosts(reason: Reason): Boolean =
     Seq(SavesLittle, KeyNotProven, GroupsMerged, JoinedLater).contains(reason)
 
@@ -349,7 +360,7 @@ object JoinAfterGrouping
 
   private val ofWay: Seq[Precondition[Subject]] = Seq(
     Precondition(Reason.NoStatistics)(always || _.costs.isDefined),
-    Precondition(SavesLittle)(always || _.gain.forall(_ >= SelingerConf.JOIN_LATER_MIN_GAIN.value)),
+    Precondition(SavesLittle)(savesEnough),
     // PushAggregateBelowJoin does that.
     Precondition(SavesLittle)(subject =>
       always || !subject.joins.merges || !subject.reducesInTasks

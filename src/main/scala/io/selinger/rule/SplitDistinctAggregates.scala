@@ -21,6 +21,7 @@ import io.selinger.estimate.plans.{LeafStatistics, UnknownRows}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.SQLConf
+import scala.collection.mutable
 
 /**
  * Computes each of several DISTINCT from its own column, instead of copying all rows for each of them and
@@ -73,9 +74,13 @@ final class SplitDistinctAggregates(session: SparkSession)
     case _: RowLevelWrite => plan
     case _ =>
       val isStreaming = plan.isStreaming
+      // What was computed together stands in each subquery that it was put together from.
+      val decided = mutable.HashMap.empty[Aggregate, Aggregate]
       plan.transformDownWithSubqueries {
         case aggregate: Aggregate if !isLate =>
-          DistinctCopies.of(aggregate).fold(aggregate)(decide(_, isStreaming))
+          DistinctCopies.of(aggregate).fold(aggregate) { copies =>
+            decided.getOrElseUpdate(aggregate, decide(copies, isStreaming))
+          }
       }
   }
 

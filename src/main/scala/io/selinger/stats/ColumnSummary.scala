@@ -117,7 +117,7 @@ object ColumnSummary {
       val group = column.groupOf(place)
       val i = place - column.starts(group)
       ends(group).add(i)
-      summary.add(column.byGroup(group)(i), next - starts(run))
+      summary.add(column.byGroup(group), i, next - starts(run))
       run += 1
     }
     summary.result(ends.flatMap(_.low).minOption, ends.flatMap(_.high).maxOption)
@@ -131,6 +131,12 @@ object ColumnSummary {
     private var once = 0
     private var bytes = 0L
     private var sized = false
+
+    /** The `i`-th of `values`. Of numbers few are looked at, since an object is made for that. */
+    def add(values: IndexedSeq[Any], i: Int, often: Int): Unit = values match {
+      case _: OrderedNumbers if often < least => if (often == 1) once += 1
+      case _ => add(values(i), often)
+    }
 
     def add(value: Any, often: Int): Unit = {
       if (often == 1) once += 1

@@ -3,6 +3,8 @@ package io.selinger.stats
 /** Values of one type that compare as whole numbers do: whole numbers, days, times, short decimals. */
 trait OrderedNumbers {
 
+  def length: Int
+
   def isNull(i: Int): Boolean
 
   /** The number that value `i` compares as; of nulls it says nothing. */

@@ -1,6 +1,6 @@
 package io.selinger.stats.samples
 
-import io.selinger.stats.{ColumnSample, ColumnSummary, RelationSample}
+import io.selinger.stats.{ColumnSample, ColumnSummary, OrderedNumbers, RelationSample}
 import io.selinger.stats.files.SampledValues
 import io.selinger.testing.Samples
 import org.apache.spark.sql.types._
@@ -199,6 +199,33 @@ class SampledKeysSuite extends AnyFunSuite {
         summary.copy(frequent = summary.frequent.map(f => f.copy(value = f.value.toString)))
       assert(plain(found) == plain(expected), s"$kind, $share")
       assert(share < 0.5 || expected.frequent.nonEmpty != evenly(kind))
+    }
+  }
+
+  test("numbers kept without objects have the hashes and the order of their objects") {
+    val random = new Random(7)
+    val kinds = Seq[(DataType, Int => Any)](
+      IntegerType -> identity,
+      DateType -> identity,
+      LongType -> (_.toLong << 33),
+      TimestampType -> (_.toLong << 33),
+      // Of another scale than the column.
+      DecimalType(9, 2) -> (i => Decimal(i.toLong, 7, 1))
+    )
+    for ((kind, value) <- kinds) {
+      def number(): Any =
+        if (random.nextInt(9) == 0) null else value(random.nextInt(400) - 200)
+      val groups = Seq(300, 0, 100, 500).map(Array.fill[Any](_)(number()))
+      val objects = ColumnSample(groups.map(_.toVector), groups.head.toVector)
+      val compact =
+        ColumnSample(groups.map(SampledValues.compact), SampledValues.compact(groups.head))
+      assert(compact.chunks.head.isInstanceOf[OrderedNumbers], kind)
+      assert(compact.alike == objects.alike, kind)
+      def hashes(column: ColumnSample) = HashedColumn.hash(column, kind).map { found =>
+        (found.hashes.toSeq, found.nulls, found.neighbours.toSeq)
+      }
+      assert(hashes(compact) == hashes(objects), kind)
+      assert(hashes(compact).exists(_._1.distinct.size > 300), kind)
     }
   }
 

@@ -1,6 +1,6 @@
 package io.selinger.stats.samples
 
-import io.selinger.stats.{ColumnSample, ColumnSummary}
+import io.selinger.stats.{ColumnSample, ColumnSummary, OrderedNumbers}
 import java.math.RoundingMode
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -83,15 +83,39 @@ object HashedColumn {
 
   /** The hashes of a column; `None` where equal values may have different hashes. */
   def hash(column: ColumnSample, kind: DataType): Option[HashedColumn] = Option.when(isKey(kind)) {
-    val values = column.chunks.iterator.flatten.toArray
-    val absent = new java.util.BitSet(values.length)
-    values.indices.foreach(row => if (values(row) == null) absent.set(row))
+    val absent = new java.util.BitSet()
     HashedColumn(
       widened(kind),
-      values.map(hashOf(_, kind)),
+      hashesOf(column.chunks, kind, absent),
       absent,
-      column.neighbours.iterator.map(hashOf(_, kind)).toArray
+      hashesOf(Seq(column.neighbours), kind, new java.util.BitSet())
     )
+  }
+
+  /** @param absent takes the places of nulls */
+  private def hashesOf(
+      chunks: Seq[IndexedSeq[Any]],
+      kind: DataType,
+      absent: java.util.BitSet
+  ): Array[Int] = {
+    val hashes = new Array[Int](chunks.map(_.length).sum)
+    var row = 0
+    chunks.foreach {
+      // Decimals may have another scale than the column.
+      case numbers: OrderedNumbers if !kind.isInstanceOf[DecimalType] =>
+        var i = 0
+        while (i < numbers.length) {
+          if (numbers.isNull(i)) absent.set(row) else hashes(row) = mixed(numbers.number(i))
+          row += 1
+          i += 1
+        }
+      case values =>
+        values.foreach { value =>
+          if (value == null) absent.set(row) else hashes(row) = hashOf(value, kind)
+          row += 1
+        }
+    }
+    hashes
   }
 
   // Floating-point keys have several zeros and not-a-numbers, and are rare; collated texts are
@@ -109,7 +133,6 @@ object HashedColumn {
   }
 
   private def hashOf(value: Any, kind: DataType): Int = value match {
-    case null => 0
     case text: UTF8String => text.hashCode
     case number: Byte => mixed(number.toLong)
     case number: Short => mixed(number.toLong)

@@ -84,11 +84,12 @@ object Registry {
       // Two lookups in the same rows have columns of the same ids, for which no order is chosen.
       RemoveImpliedLookups,
       ReorderJoins,
-      PushAggregateBelowJoin,
-      DeduplicateSemiJoins,
       // Late, too: it compares what all rules before have made.
       ShareSimilarAggregates,
       ReuseFinerGroups,
+      // If these two acted on some of several similar aggregations only, the others could not be shared.
+      PushAggregateBelowJoin,
+      DeduplicateSemiJoins,
       // Filtered, they would have nothing in common any more.
       ReduceGroupedInput,
       // Fewer rows are better copied.

@@ -115,6 +115,24 @@ class ShareSimilarAggregatesSuite extends AnyFunSuite with SharedSession {
     fires(joined + both + "a.s = 'B' AND b.k > 50", left = 2)
   }
 
+  test(
+    "fires where the input of the joins would be grouped first in one place and not in another"
+  ) {
+    val text = "WITH t AS (SELECT d.s, f.k, sum(f.id) AS m, count(*) AS n FROM facts f " +
+      "JOIN dims d ON f.k = d.k GROUP BY d.s, f.k) " +
+      "SELECT a.*, b.m, b.n FROM t a JOIN t b ON a.k <=> b.k WHERE a.s = 'B' AND b.k > 2"
+    def pushed(df: DataFrame) =
+      Plans.decisions(df, PushAggregateBelowJoin.id).map(_.outcome == Outcome.Changed)
+    withConf(
+      SelingerConf.EAGER_MIN_GAIN.key -> "0.44",
+      SelingerConf.EAGER_MIN_ROWS.key -> "1"
+    ) {
+      val apart = withConf(rule.switch -> "false")(pushed(spark.sql(text)))
+      assert(apart.toSet == Set(true, false), "this query shows nothing")
+      assert(pushed(fires(text, left = 2)).toSet.size == 1)
+    }
+  }
+
   /** Two groupings of joins in the order written, with one condition each. */
   private def ordered(one: String, other: String, keys: String = "f.k, f.s"): String = {
     def groups(from: String, where: String) =

@@ -75,7 +75,8 @@ import org.apache.spark.sql.classic.SparkSession
  * Cost: planning O(joins²) estimates. May lose when there are more groups than estimated: then each
  * row is hashed once more, in memory that can spill.
  * Runs in experimental.extraOptimizations, since Spark has by then made joins of IN and EXISTS, and
- * whole numbers of short decimals, and no rule runs later that takes groups for unique. A second run
+ * whole numbers of short decimals, and no rule runs later that takes groups for unique. After
+ * ShareSimilarAggregates, so that it acts on all of several similar aggregations or on none. A second run
  * finds the partial aggregate below and passes by.
  * Conf: spark.selinger.pushAggregateBelowJoin.enabled.  References: Yan, Larson, Eager Aggregation and
  * Lazy Aggregation, VLDB 1995; Larson, Data Reduction by Partial Preaggregation, ICDE 2002.

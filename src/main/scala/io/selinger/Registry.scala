@@ -87,7 +87,7 @@ object Registry {
       // Late, too: it compares what all rules before have made.
       ShareSimilarAggregates,
       ReuseFinerGroups,
-      // If these two acted on some of several similar aggregations only, the others could not be shared.
+      // Before sharing, they might act on some of several similar aggregations only, and keep the others apart.
       PushAggregateBelowJoin,
       DeduplicateSemiJoins,
       // Filtered, they would have nothing in common any more.

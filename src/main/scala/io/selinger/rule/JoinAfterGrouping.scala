@@ -148,10 +148,10 @@ final class JoinAfterGrouping(session: SparkSession)
 
   /** Merging the groups costs more still, so it is not priced where the same joins alone save too little. */
   private def worthPricing(ways: Seq[Subject]): Seq[Subject] = {
-    val (merging, plain) = ways.partition(_.joins.merges)
-    plain ++ merging.filterNot { way =>
-      plain.exists(alone => (alone.joins.tables eq way.joins.tables) && !savesEnough(alone))
-    }
+    val little = ways.filter(way => !way.joins.merges && !savesEnough(way))
+    ways.filterNot(way =>
+      way.joins.merges && little.exists(_.joins.tables eq way.joins.tables)
+    )
   }
 
   private def decision(subject: Subject, outcome: Outcome, reason: Reason): Decision = {

@@ -21,6 +21,7 @@ import io.selinger.estimate.plans.UnknownRows
 import io.selinger.exec.AggregatePerTask
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.SparkSession
+import scala.collection.mutable
 
 /**
  * Aggregates the input of a join before it is joined, where Spark joins every row first: partial
@@ -76,8 +77,8 @@ import org.apache.spark.sql.classic.SparkSession
  * row is hashed once more, in memory that can spill.
  * Runs in experimental.extraOptimizations, since Spark has by then made joins of IN and EXISTS, and
  * whole numbers of short decimals, and no rule runs later that takes groups for unique. After
- * ShareSimilarAggregates, so that it acts on all of several similar aggregations or on none. A second run
- * finds the partial aggregate below and passes by.
+ * ShareSimilarAggregates: what that shares is equal in all places, and decided alike. A second run finds
+ * the partial aggregate below and passes by.
  * Conf: spark.selinger.pushAggregateBelowJoin.enabled.  References: Yan, Larson, Eager Aggregation and
  * Lazy Aggregation, VLDB 1995; Larson, Data Reduction by Partial Preaggregation, ICDE 2002.
  */
@@ -90,8 +91,12 @@ final class PushAggregateBelowJoin(session: SparkSession)
     case _: Subquery => plan
     case _ =>
       val query = new WholeQuery(plan)
+      // What is shared stays equal, and so computed once, also where time runs out between two places.
+      val decided = mutable.HashSet.empty[LogicalPlan]
       plan.transformDownWithSubqueries {
-        case Pushable(aggregate, paths) if !isLate => decide(aggregate, paths, query)
+        case Pushable(aggregate, paths) if !isLate || decided(aggregate.canonicalized) =>
+          decided += aggregate.canonicalized
+          decide(aggregate, paths, query)
       }
   }
 

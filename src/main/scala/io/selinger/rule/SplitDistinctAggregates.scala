@@ -77,7 +77,7 @@ final class SplitDistinctAggregates(session: SparkSession)
       // What was computed together stands in each subquery that it was put together from.
       val decided = mutable.HashMap.empty[Aggregate, Aggregate]
       plan.transformDownWithSubqueries {
-        case aggregate: Aggregate if !isLate =>
+        case aggregate: Aggregate if decided.contains(aggregate) || !isLate =>
           DistinctCopies.of(aggregate).fold(aggregate) { copies =>
             decided.getOrElseUpdate(aggregate, decide(copies, isStreaming))
           }

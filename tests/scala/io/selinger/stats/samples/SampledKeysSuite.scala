@@ -213,14 +213,18 @@ class SampledKeysSuite extends AnyFunSuite {
       DecimalType(9, 2) -> (i => Decimal(i.toLong, 7, 1))
     )
     for ((kind, value) <- kinds) {
-      def number(): Any =
-        if (random.nextInt(9) == 0) null else value(random.nextInt(400) - 200)
-      val groups = Seq(300, 0, 100, 500).map(Array.fill[Any](_)(number()))
+      // The values of a row group are somewhat alike.
+      def number(group: Int): Any =
+        if (random.nextInt(9) == 0) null else value(random.nextInt(400) + 100 * group - 200)
+      val groups =
+        Seq(300, 1, 100, 500).zipWithIndex.map { case (size, i) =>
+          Array.fill[Any](size)(number(i))
+        }
       val objects = ColumnSample(groups.map(_.toVector), groups.head.toVector)
       val compact =
         ColumnSample(groups.map(SampledValues.compact), SampledValues.compact(groups.head))
-      assert(compact.chunks.head.isInstanceOf[OrderedNumbers], kind)
-      assert(compact.alike == objects.alike, kind)
+      assert(compact.chunks.forall(_.isInstanceOf[OrderedNumbers]), kind)
+      assert(compact.alike == objects.alike && compact.alike > 0.1 && compact.alike < 0.9, kind)
       def hashes(column: ColumnSample) = HashedColumn.hash(column, kind).map { found =>
         (found.hashes.toSeq, found.nulls, found.neighbours.toSeq)
       }

@@ -68,7 +68,7 @@ object ColumnSample {
   private def ranks(chunks: Seq[IndexedSeq[Any]]): Seq[Array[Double]] = {
     val numbers = chunks.collect { case values: OrderedNumbers => values }
     chunks.iterator.flatten.find(_ != null) match {
-      // Decimals of two row groups may have different scales.
+      // Not decimals: with different scales, their numbers cannot be compared.
       case Some(_: Int | _: Long) if numbers.size == chunks.size => ranksOf(numbers)
       case example =>
         val rank = rankOf(chunks, example)
@@ -76,7 +76,7 @@ object ColumnSample {
     }
   }
 
-  /** The same without an object for each value, and exact for those that are no doubles. */
+  /** The same without an object for each value. Here, numbers too large for a double keep their own rank. */
   private def ranksOf(chunks: Seq[OrderedNumbers]): Seq[Array[Double]] = {
     val sorted = new Array[Long](chunks.map(_.length).sum)
     var present = 0

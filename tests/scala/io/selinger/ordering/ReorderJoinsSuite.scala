@@ -437,6 +437,26 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("a lookup in no rows stays one where its join would be dropped with the errors beside it") {
+    withTables {
+      Seq("item > 0" -> 0, "100 / (item - 3) <> 7" -> 2).foreach { case (condition, kept) =>
+        val text =
+          s"""SELECT count(*) FROM sales JOIN days ON day = d_day JOIN stock ON item = s_item
+                      |WHERE $condition AND day IN (SELECT d_day FROM days WHERE d_day = CAST(NULL AS INT))
+                      |""".stripMargin
+        val modes =
+          Seq("spark.sql.adaptive.enabled" -> "false", "spark.sql.ansi.enabled" -> "true")
+        val expected = stockAnswer(modes: _*)(spark.sql(text))
+        assert(expected.isInstanceOf[Answer.Error] == kept > 0)
+        withConf(modes: _*) {
+          assert(Answer.of(spark.sql(text)) == expected)
+          assert(joins(spark.sql(text)) >= kept)
+          assert(kept > 0 || joins(spark.sql(text)) == 0)
+        }
+      }
+    }
+  }
+
   test("a projection that computes below the side that an outer join fills with nulls stays") {
     withTables {
       val query =

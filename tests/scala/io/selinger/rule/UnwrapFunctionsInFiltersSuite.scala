@@ -443,6 +443,8 @@ class UnwrapFunctionsInFiltersSuite extends AnyFunSuite with SharedSession {
     )
     assertFires("SELECT id FROM facts WHERE flag OR NOT (year(at) = 1971)", "at < 1971-01-01")
     assertFires("SELECT id FROM dims WHERE k IN (SELECT k FROM facts WHERE year(day) = 2000)")
+    // The projection at the root goes where IN becomes a join.
+    assertFires("SELECT id FROM facts WHERE k IN (SELECT k FROM dims) AND year(day) = 2000")
     assertFires("SELECT (SELECT max(k) FROM facts WHERE year(day) = 2000), id FROM dims")
     assertFires(
       "WITH c AS (SELECT * FROM facts WHERE left(s, 1) = 'b') SELECT a.id FROM c a JOIN c b ON a.id = b.id"
@@ -468,6 +470,12 @@ class UnwrapFunctionsInFiltersSuite extends AnyFunSuite with SharedSession {
   ) {
     assertDeclines(
       "SELECT id FROM facts WHERE 100 / (id + 1) > 2 AND year(day) = 2000",
+      Reason.MayRaise,
+      ansi
+    )
+    // A value that is looked up in a subquery can raise as well.
+    assertDeclines(
+      "SELECT sum(id) FROM facts WHERE 100 / (id + 1) IN (SELECT k FROM dims) AND year(day) = 2000",
       Reason.MayRaise,
       ansi
     )

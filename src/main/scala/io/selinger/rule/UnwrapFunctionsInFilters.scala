@@ -11,6 +11,7 @@ import io.selinger.core.{
   Precondition,
   RaisedErrors,
   Reason,
+  RootDecisions,
   RuleDescription,
   RuleKind
 }
@@ -18,7 +19,7 @@ import io.selinger.estimate.plans.RelationNames
 import io.selinger.estimate.predicates.Selectivity
 import java.util.Locale
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, RowLevelWrite, Subquery}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, RowLevelWrite}
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
@@ -93,13 +94,8 @@ final class UnwrapFunctionsInFilters
               filter.copy(condition = change.condition)
             )
           }
-      // A filter is planned as a part of its scan, and Subquery is taken off: the root below it stays.
-      val root = result match {
-        case Subquery(child, _) => child
-        case other => other
-      }
-      changes.flatMap(_.decisions).foreach(Decision.record(root, _))
-      result
+      // A filter is planned as a part of its scan.
+      RootDecisions.on(result, changes.flatMap(_.decisions))
   }
 
   private def decide(filter: Filter, plan: LogicalPlan): Change = {
@@ -224,10 +220,13 @@ object UnwrapFunctionsInFilters
   }
 
   /** Subqueries are computed before the filter is, or become joins above it. */
-  private def isSafe(condition: Expression): Boolean = RaisedErrors.isSafe(condition.transform {
-    case in: InSubquery if in.values.forall(RaisedErrors.isSafe) => Literal.TrueLiteral
-    case subquery: PlanExpression[_] => Literal(null, subquery.dataType)
-  })
+  private def isSafe(condition: Expression): Boolean = {
+    val lookedUp = condition.collect { case in: InSubquery => in.values }.flatten
+    lookedUp.forall(RaisedErrors.isSafe) && RaisedErrors.isSafe(condition.transform {
+      case _: InSubquery => Literal.TrueLiteral
+      case subquery: PlanExpression[_] => Literal(null, subquery.dataType)
+    })
+  }
 
   /**
    * A condition of a conjunction before and after.

@@ -1,9 +1,10 @@
 package io.selinger.ordering.graph
 
+import io.selinger.core.RaisedErrors
 import io.selinger.ordering.ablation.Mechanism
 import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
 import org.apache.spark.sql.catalyst.plans.Inner
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LocalRelation, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.trees.TreePattern
 
 /**
@@ -17,12 +18,29 @@ private[selinger] object SubqueryJoins {
   def rewritten(plan: LogicalPlan): LogicalPlan = {
     val hasSubqueries = Mechanism.SemiJoins.isOn &&
       plan.containsAnyPattern(TreePattern.IN_SUBQUERY, TreePattern.EXISTS_SUBQUERY)
-    val rewritten = AntiJoins.rewritten(if (hasSubqueries) RewritePredicateSubquery(plan) else plan)
+    val joined = if (hasSubqueries) RewritePredicateSubquery(plan) else plan
+    val rewritten = AntiJoins.rewritten(if (hasSubqueries && losesErrors(joined)) plan else joined)
     def takePart = rewritten.exists { node =>
       JoinRegion.at(node).exists { region =>
         region.relations.size > 2 && region.written.joins.exists(_.joinType != Inner)
       }
     }
     if ((rewritten ne plan) && takePart) rewritten else plan
+  }
+
+  /**
+   * Whether a join will be dropped that Spark runs: in this batch, a join with no rows goes, and with it
+   * the errors that its other side raises. Where Spark makes it of a subquery, that batch is over.
+   */
+  private def losesErrors(plan: LogicalPlan): Boolean =
+    plan.exists {
+      case join: Join => isEmpty(join.right)
+      case _ => false
+    } && RaisedErrors.mayRaise(plan)
+
+  private def isEmpty(plan: LogicalPlan): Boolean = plan match {
+    case LocalRelation(_, rows, _, _) => rows.isEmpty
+    case Project(_, child) => isEmpty(child)
+    case _ => false
   }
 }

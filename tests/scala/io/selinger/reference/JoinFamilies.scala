@@ -17,7 +17,8 @@ private object JoinFamilies {
     "",
     Seq(
       FamilyQuery("join_broadcast_hash", SelectJoinOperator)(Shows.joins("SortMergeJoin")),
-      FamilyQuery("join_broadcast_measured", AwaitBuildSide)(Shows.joins("SortMergeJoin"))
+      FamilyQuery("join_broadcast_measured", AwaitBuildSide)(Shows.joins("SortMergeJoin")),
+      FamilyQuery("join_broadcast_groups", AwaitBuildSide)(Shows.joins("SortMergeJoin"))
     )
   )
 

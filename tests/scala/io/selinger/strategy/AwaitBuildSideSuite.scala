@@ -5,9 +5,10 @@ import io.selinger.core.{Decision, Outcome, Phase, Reason}
 import io.selinger.exec.{BuildSideFirstExec, OneRoundStage, WaitForBuildSideExec}
 import io.selinger.testing.{Grid, Plans, SharedSession, Tables}
 import org.apache.spark.sql.{DataFrame, Row}
-import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
-import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeExec}
+import org.apache.spark.sql.execution.joins.SortMergeJoinExec
 import org.scalatest.Assertion
 import org.scalatest.Inspectors.forAll
 import org.scalatest.concurrent.TimeLimits.failAfter
@@ -186,6 +187,128 @@ class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
         s"""SELECT a.id, b.tag, (SELECT max(n) FROM ($alike)) AS most
            |FROM facts a JOIN $few b ON a.k = b.k""".stripMargin
       )
+    }
+  }
+
+  // ---- groups that need no shuffle for the join ------------------------------------------------
+
+  // For stock Spark too, which would broadcast all groups otherwise.
+  private val threshold = "spark.sql.autoBroadcastJoinThreshold" -> "100000"
+
+  // Shuffling so many rows costs more than counting the groups first.
+  private val large = "range(800000)"
+
+  // Twenty thousand groups, too many to be broadcast before the condition has been evaluated.
+  private def grouped(condition: String, elements: Int = 20000) =
+    s"""(SELECT bigint(tag) AS t, count(*) AS n, sum(k) AS total FROM
+       |(SELECT k, explode(sequence(1, $elements)) AS tag FROM nested WHERE k < 4)
+       |GROUP BY bigint(tag) HAVING $condition)""".stripMargin
+  private val fewGroups = "sum(tag) % 1000 = 0 AND count(*) > 1"
+  private val allGroups = "sum(tag) >= 0 AND count(*) = sum(1)"
+  private val noGroups = "sum(tag) < 0"
+
+  private def counted(plan: SparkPlan): Seq[BuildSideFirstExec] =
+    plan.collect { case first: BuildSideFirstExec => first }
+
+  private def ofGroups(kind: String, condition: String): String = kind match {
+    case "SEMI" | "ANTI" =>
+      s"""SELECT count(*), sum(r.id) FROM $large r
+         |LEFT $kind JOIN ${grouped(condition)} g ON r.id = g.t""".stripMargin
+    case _ =>
+      s"""SELECT count(*), sum(r.id), sum(g.n), sum(g.total)
+         |FROM $large r $kind JOIN ${grouped(condition)} g ON r.id = g.t""".stripMargin
+  }
+
+  Seq("INNER", "LEFT", "SEMI", "ANTI").foreach { kind =>
+    test(s"fires on a $kind join with groups, which get a shuffle and are counted") {
+      withConf(largeFiles, threshold) {
+        val df = assertSameRows(ofGroups(kind, fewGroups))
+        val initial = initialOf(df)
+        assert(waits(initial) == 1 && counted(initial).size == 1)
+        val decision = decisionOf(df)
+        assert(decision.reason == Reason.BuildSideAwaited)
+        assert(decision.chosen.contains("right side first"))
+        assert(Plans.joins(df) == Seq("BroadcastHashJoin(right)"))
+        withConf(off) {
+          val without = assertSameRows(ofGroups(kind, fewGroups))
+          assert(!Plans.joins(without).head.startsWith("BroadcastHashJoin"))
+        }
+      }
+    }
+  }
+
+  test("groups that turn out many are joined in the order and the partitions that they have") {
+    val merging = "spark.sql.join.preferSortMergeJoin" -> "true"
+    // Groups that are sorted are joined without another sort: the shuffle must not lose their order.
+    val sorted = Seq(
+      "spark.sql.execution.useHashAggregateExec" -> "false",
+      "spark.sql.execution.useObjectHashAggregateExec" -> "false",
+      "spark.selinger.selectAggregateOperator.enabled" -> "false",
+      "spark.selinger.stopPartialAggregation.enabled" -> "false"
+    )
+    forAll(Grid.of(Seq(Nil, sorted), more = 0)(_.isEmpty)) { more =>
+      withConf(Seq(largeFiles, threshold, merging) ++ more: _*) {
+        val df = assertSameRows(ofGroups("INNER", allGroups))
+        val first = initialOf(df).collect { case join: SortMergeJoinExec => join.right }
+        assert(first.map(_.getClass) == Seq(classOf[SortExec]))
+        assert(counted(initialOf(df)).map(_.outputOrdering.nonEmpty) == Seq(more.nonEmpty))
+        assert(Plans.joins(df).head.startsWith("SortMergeJoin"))
+      }
+    }
+  }
+
+  test("no group at all: the other side never runs") {
+    withConf(largeFiles, threshold) {
+      Seq("INNER", "LEFT", "SEMI", "ANTI").foreach(k => assertSameRows(ofGroups(k, noGroups)))
+    }
+  }
+
+  test("groups that two joins ask for are counted once") {
+    withConf(largeFiles, threshold) {
+      val groups = grouped(fewGroups)
+      val df = assertSameRows(
+        s"""SELECT count(*), sum(r.id) FROM $large r LEFT SEMI JOIN $groups g ON r.id = g.t
+           |UNION ALL
+           |SELECT count(*), sum(r.id) FROM range(700000) r LEFT ANTI JOIN $groups g ON r.id = g.t
+           |""".stripMargin
+      )
+      assert(counted(initialOf(df)).map(_.canonicalized).distinct.size == 1)
+      assert(counted(initialOf(df)).size == 2)
+      assert(Plans.joins(df).forall(_.startsWith("BroadcastHashJoin")))
+      // What reuses it, or the broadcast of its rows, is no stage of its own.
+      val run = Plans.physical(df).collect {
+        case stage: ShuffleQueryStageExec
+            if stage.shuffle.child.isInstanceOf[BuildSideFirstExec] =>
+          stage.plan
+      }.filterNot(_.isInstanceOf[ReusedExchangeExec])
+      assert(run.size == 1)
+    }
+  }
+
+  test("does not fire on groups that cost more to count than a broadcast saves (MEASURING_COSTLY)") {
+    withConf(largeFiles, threshold) {
+      assertDeclines(
+        s"SELECT f.id, g.n FROM facts f LEFT JOIN ${grouped(fewGroups)} g ON f.big = g.t",
+        AwaitBuildSide.MeasuringCostly
+      )
+    }
+  }
+
+  test("does not fire on groups on both sides, of which neither can wait") {
+    withConf(largeFiles, threshold) {
+      val df = sql(
+        s"SELECT a.n, b.n FROM ${grouped(fewGroups)} a JOIN ${grouped("count(*) > 2")} b ON a.t = b.t"
+      )
+      assert(waits(initialOf(df)) == 0)
+      assert(Plans.decisions(df, rule.id).isEmpty)
+    }
+  }
+
+  test("a second run on groups that are counted changes nothing") {
+    withConf(largeFiles, threshold) {
+      val plan = initialOf(sql(ofGroups("INNER", fewGroups)))
+      assert(waits(plan) == 1)
+      assert(new AwaitBuildSide(spark)(plan) eq plan)
     }
   }
 

@@ -20,13 +20,14 @@ import io.selinger.cost.{Cluster, JoinCost, JoinSettings, JoinSide}
 import io.selinger.estimate.plans.{LeafStatistics, RelationNames, UnknownRows}
 import io.selinger.exec.{BuildSideFirstExec, OneRoundStage, WaitForBuildSideExec}
 import io.selinger.stats.relations.QueryStages
+import io.selinger.strategy.JoinChoice.Choice
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.{LeafExecNode, ProjectExec, SortExec, SparkPlan}
+import org.apache.spark.sql.execution.{FilterExec, LeafExecNode, ProjectExec, SortExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange.{
@@ -40,8 +41,9 @@ import org.apache.spark.sql.execution.joins.{BaseJoinExec, HashJoin, ShuffledJoi
  * Shuffles first the side of a join that may turn out small enough to be broadcast, and the other side
  * only if it is still needed: a broadcast then saves the other shuffle, where Spark has begun both.
  *
- * Fires at a join for which both sides are to be shuffled and neither has been, when (each line is a
- * check below, in this order):
+ * Fires at a join for which a side is to be shuffled and has not been, and the other one is too, or
+ * consists of groups that are where the join needs them, when (each line is a check below, in this
+ * order):
  *   1. the plan is not a stream                          else STREAMING_PLAN
  *   2. no join hint was given                            else HINT_OBEYED
  *   3. the rows of both sides can be estimated           else NO_STATISTICS
@@ -49,7 +51,10 @@ import org.apache.spark.sql.execution.joins.{BaseJoinExec, HashJoin, ShuffledJoi
  *      would be broadcast                                else NO_SMALL_SIDE
  *   5. the other, and its keys, cannot raise errors,
  *      nor would another operator                        else ERRORS_DEPEND_ON_PLAN
- *   6. the side to wait for is not also asked for
+ *   6. the other one being groups: a broadcast saves
+ *      more than the shuffle that they get costs, with
+ *      all groups                                        else MEASURING_COSTLY
+ *   7. the side to wait for is not also asked for
  *      elsewhere in the query, nor is the other where
  *      computing it for each place would take longer
  *      than shuffling it once                            else SHARED_SUBPLAN
@@ -70,9 +75,10 @@ import org.apache.spark.sql.execution.joins.{BaseJoinExec, HashJoin, ShuffledJoi
  * query early where a side is empty, and then never runs the other: so that one must not be able to
  * raise errors. A round of waiting ends with the next stage of this query that finishes. One is sure to:
  * what is waited for has not run, cannot be taken from elsewhere, and is itself never held up for good.
- * Not done: sides that come partitioned by operators of their own; joins without a shuffle of each side.
+ * Groups are shuffled into the partitions that they have, and sorted again if they were.
+ * Not done: sides that come partitioned by operators other than aggregations.
  * Cost: planning O(n). Loses where a side is larger than expected and tasks are idle meanwhile: at most
- * the time of the other side's shuffle.
+ * the time of the other side's shuffle, and that of the groups.
  * Runs in injectQueryStagePrepRule, after Spark has put shuffles where joins need them, at each adaptive
  * re-plan. A second run on its result changes nothing, as these shuffles are marked.
  * Conf: spark.selinger.awaitBuildSide.enabled.  References: Kabra and DeWitt, Efficient Mid-Query
@@ -87,18 +93,19 @@ final class AwaitBuildSide(session: SparkSession)
     if (!SelingerConf.switches.enabled(SelectJoinOperator)) plan
     else {
       val shared = new SharedShuffles(plan)
+      val groups = new MeasuredGroups(plan)
       plan.transformUp { case joined: ShuffledJoin =>
         val broadcast = joined match {
           case Shuffled(join, left, right) =>
-            firstOf(join, left, right, shared).map(verdict => (join, verdict))
+            firstOf(join, left, right, shared, groups).map(verdict => (join, verdict))
           case _ => None
         }
         broadcast match {
           case Some((join, Verdict(Right(first), evidence))) =>
             acting(join, mode, first, evidence)
             if (first == BuildLeft) {
-              joined.withNewChildren(Seq(awaited(joined.left), awaiting(joined.right)))
-            } else joined.withNewChildren(Seq(awaiting(joined.left), awaited(joined.right)))
+              joined.withNewChildren(Seq(awaited(joined.left, groups), awaiting(joined.right)))
+            } else joined.withNewChildren(Seq(awaiting(joined.left), awaited(joined.right, groups)))
           case other =>
             reduced(joined, shared, mode).getOrElse {
               other.foreach {
@@ -162,9 +169,10 @@ final class AwaitBuildSide(session: SparkSession)
       join: Join,
       left: Side,
       right: Side,
-      shared: SharedShuffles
+      shared: SharedShuffles,
+      groups: MeasuredGroups
   ): Option[Verdict] =
-    if (Subqueries.contain(join) || left.hasBegun && right.hasBegun) None
+    if (Subqueries.contain(join) || !left.canWait && !right.canWait) None
     else if (join.isStreaming) Some(Verdict(Left(Reason.StreamingPlan)))
     else if (SelectJoinOperator.isHinted(join)) Some(Verdict(Left(Reason.HintObeyed)))
     else {
@@ -178,12 +186,15 @@ final class AwaitBuildSide(session: SparkSession)
             case Some(build) if problem.hasEqualities =>
               val (first, other) = if (build == BuildLeft) (left, right) else (right, left)
               val waiting = if (build == BuildLeft) join.right else join.left
-              if (other.hasBegun) None
+              if (!other.canWait) None
               else if (
                 RaisedErrors.mayRaise(waiting) || other.keysMayRaise ||
                 SelectJoinOperator.errorsDependOnOperator(join)
               ) {
                 Some(Verdict(Left(Reason.MayRaise), evidence))
+              } else if (first.grouped.exists(!paysToMeasure(problem, choice, build, _, groups))) {
+                val costs = first.grouped.map(measuring(problem, build, _, groups))
+                Some(Verdict(Left(MeasuringCostly), evidence ++ costs))
               } else if (places(first, shared) > 1) {
                 Some(Verdict(Left(Reason.SharedSubplan), evidence))
               } else if (places(other, shared) > 1) {
@@ -196,6 +207,50 @@ final class AwaitBuildSide(session: SparkSession)
           }
       }
     }
+
+  /**
+   * Whether a broadcast saves more than it costs to shuffle the groups, by which they are counted, even if
+   * the filters on them keep all.
+   */
+  private def paysToMeasure(
+      problem: JoinProblem,
+      choice: Choice,
+      build: BuildSide,
+      side: SparkPlan,
+      groups: MeasuredGroups
+  ): Boolean = {
+    val (broadcasts, others) = choice.candidates.partition(_.operator.broadcastSide.contains(build))
+    val saved = for {
+      broadcast <- broadcasts.map(_.seconds).minOption
+      other <- others.map(_.seconds).minOption
+    } yield other - broadcast
+    saved.exists(_ > measuring(problem, build, side, groups).value)
+  }
+
+  /** A share for each join that asks for the same groups. */
+  private def measuring(
+      problem: JoinProblem,
+      build: BuildSide,
+      side: SparkPlan,
+      groups: MeasuredGroups
+  ): Evidence = {
+    val (plan, input) =
+      if (build == BuildLeft) (problem.join.left, problem.left)
+      else (problem.join.right, problem.right)
+    val all = LeafStatistics.estimator.estimate(unfiltered(plan)).map(_.rows.value)
+    val shuffled = input.side.copy(
+      rows = all.fold(input.side.rows)(math.max(_, input.side.rows)),
+      shuffleExists = false
+    )
+    val seconds = problem.cost.shuffled(shuffled) + problem.cost.stage
+    Evidence("cost of shuffling all groups", seconds / groups.places(side), "s", Origin.Derived)
+  }
+
+  private def unfiltered(plan: LogicalPlan): LogicalPlan = plan match {
+    case Filter(_, child) => unfiltered(child)
+    case Project(_, child) => unfiltered(child)
+    case groups => groups
+  }
 
   private def places(side: Side, shared: SharedShuffles): Int = side.exchange.fold(1)(shared.places)
 
@@ -277,7 +332,15 @@ object AwaitBuildSide
     Reason.NoSmallSide,
     Reason.MayRaise,
     Reason.SharedSubplan,
+    MeasuringCostly,
     Reason.BuildSideAwaited
+  )
+
+  private[strategy] val MeasuringCostly: Reason = Reason(
+    "MEASURING_COSTLY",
+    "One side may turn out small enough to be broadcast. It is an aggregation that needs no shuffle for " +
+      "this join, and a shuffle to count its rows first may cost more than the broadcast saves.",
+    "Nothing to do."
   )
 
   override def example: String =
@@ -289,9 +352,15 @@ object AwaitBuildSide
       evidence: Seq[Evidence] = Nil
   )
 
-  /** @param exchange a shuffle that has not begun; none where it runs */
-  private final case class Side(exchange: Option[ShuffleExchangeExec]) {
-    def hasBegun: Boolean = exchange.isEmpty
+  /**
+   * @param exchange a shuffle that has not begun; none where it runs, or there is none
+   * @param grouped groups that are where the join needs them, without a shuffle
+   */
+  private final case class Side(
+      exchange: Option[ShuffleExchangeExec],
+      grouped: Option[SparkPlan] = None
+  ) {
+    def canWait: Boolean = exchange.nonEmpty
 
     /** The shuffle evaluates them for all rows. */
     def keysMayRaise: Boolean = exchange.map(_.outputPartitioning).exists {
@@ -300,7 +369,7 @@ object AwaitBuildSide
     }
   }
 
-  /** A join whose two sides are to be shuffled, or are being. */
+  /** A join whose sides are to be shuffled, or are being, or are groups that need no shuffle. */
   private object Shuffled {
     def unapply(plan: SparkPlan): Option[(Join, Side, Side)] = plan match {
       case joined: ShuffledJoin =>
@@ -317,8 +386,45 @@ object AwaitBuildSide
       case SparkShuffle(exchange) =>
         Option.when(!SparkShuffle.isHeld(exchange))(Side(Some(exchange)))
       case stage: ShuffleQueryStageExec if !stage.isMaterialized => Some(Side(None))
+      case Grouped(_) => Some(Side(None, Some(plan)))
       case _ => None
     }
+  }
+
+  /** Groups, filtered or not, and how they are partitioned. */
+  private object Grouped {
+    def unapply(plan: SparkPlan): Option[HashPartitioning] =
+      plan.outputPartitioning match {
+        case hashed: HashPartitioning if isGrouped(plan) => Some(hashed)
+        case _ => None
+      }
+
+    private def isGrouped(plan: SparkPlan): Boolean = plan match {
+      case filter: FilterExec => isGrouped(filter.child)
+      case project: ProjectExec => isGrouped(project.child)
+      case _: BaseAggregateExec => true
+      case _ => false
+    }
+  }
+
+  /**
+   * Groups that several joins of a plan ask for are counted once. Each plan that is prepared has marks of
+   * its own: all its joins then wait for the same stage, and none for one that has finished before.
+   */
+  private final class MeasuredGroups(plan: SparkPlan) {
+    private lazy val found: Map[SparkPlan, (Int, BuildSideFirstExec.Mark)] =
+      plan
+        .collect { case joined: ShuffledJoin => joined.children }
+        .flatten
+        .map { case sort: SortExec => sort.child; case side => side }
+        .collect { case side @ Grouped(_) => side.canonicalized }
+        .groupBy(identity)
+        .map { case (side, same) => side -> ((same.size, new BuildSideFirstExec.Mark)) }
+
+    def places(side: SparkPlan): Int = found.get(side.canonicalized).fold(1)(_._1)
+
+    def mark(side: SparkPlan): BuildSideFirstExec.Mark =
+      found.get(side.canonicalized).fold(new BuildSideFirstExec.Mark)(_._2)
   }
 
   /**
@@ -418,9 +524,16 @@ object AwaitBuildSide
   private def awaiting(side: SparkPlan): SparkPlan =
     onShuffle(side)(awaitingInput)
 
-  /** Its shuffle is one of its own. */
-  private def awaited(side: SparkPlan): SparkPlan =
-    onShuffle(side)(awaitedInput)
+  /** Its shuffle is one of its own; groups get one, in the order and the partitions that they have. */
+  private def awaited(side: SparkPlan, groups: MeasuredGroups): SparkPlan = side match {
+    case sort: SortExec => sort.withNewChildren(Seq(awaited(sort.child, groups)))
+    case Grouped(partitioning) =>
+      val counted = BuildSideFirstExec(side, groups.mark(side))
+      val shuffle = ShuffleExchangeExec(partitioning, counted)
+      if (side.outputOrdering.isEmpty) shuffle
+      else SortExec(side.outputOrdering, global = false, shuffle)
+    case _ => onShuffle(side)(awaitedInput)
+  }
 
   private def onShuffle(side: SparkPlan)(change: SparkPlan => SparkPlan): SparkPlan = side match {
     case sort: SortExec => sort.withNewChildren(Seq(onShuffle(sort.child)(change)))

@@ -252,13 +252,28 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("groups above that outgrow the cache speak for rows sorted by the key") {
     val (left, right) = (side(2e7, singleKey = true), side(2e6, singleKey = true))
-    def cost(groups: Double, operator: JoinOperator) =
-      choice(left, right, roomy, groups = GroupsAbove(groups, groups)).candidates
+    def cost(groups: Double, operator: JoinOperator, pairs: Double, isInner: Boolean) =
+      choice(
+        left,
+        right,
+        roomy,
+        builds = bothSides.copy(isInner = isInner),
+        pairs = pairs,
+        groups = GroupsAbove(groups, groups)
+      ).candidates
         .find(_.operator == operator)
         .map(_.seconds)
         .get
-    assert(cost(1e9, ShuffledHash(BuildRight)) > cost(1e3, ShuffledHash(BuildRight)))
-    assert(cost(1e9, SortMerge) == cost(1e3, SortMerge))
+    def added(operator: JoinOperator, pairs: Double, isInner: Boolean) =
+      cost(1e9, operator, pairs, isInner) - cost(1e3, operator, pairs, isInner)
+    Seq[JoinOperator](ShuffledHash(BuildRight), BroadcastHash(BuildRight)).foreach { hashed =>
+      val all = added(hashed, pairs = 2e7, isInner = true)
+      assert(all > 0.0)
+      // Rows that find no partner are not grouped, unless the join keeps them.
+      assert(math.abs(added(hashed, pairs = 2e5, isInner = true) / all - 0.01) < 1e-6)
+      assert(math.abs(added(hashed, pairs = 2e5, isInner = false) / all - 1.0) < 1e-6)
+    }
+    assert(added(SortMerge, pairs = 2e7, isInner = true) == 0.0)
   }
 
   test("rows that find very many partners are merged: each would be a jump in a hash table") {

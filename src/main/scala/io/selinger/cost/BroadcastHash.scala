@@ -28,7 +28,7 @@ final case class BroadcastHash(build: BuildSide) extends JoinOperator {
   override def seconds(join: JoinFacts, cost: JoinCost): Double = {
     val probe = join.otherSide(build)
     cost.broadcastHash(join.side(build), probe) +
-      cost.scattered(join.larger.rows, join.groups.bytes) +
+      cost.scattered(join.rowsToGroup, join.groups.bytes) +
       cost.hashedPairs(join.pairs, probe, memoryBytes(join))
   }
 

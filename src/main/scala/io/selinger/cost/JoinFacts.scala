@@ -35,6 +35,9 @@ final class JoinFacts(
   /** The side with more rows; the left one where they have as many. */
   def larger: JoinSide = if (left.rows >= right.rows) left else right
 
+  /** Rows that an aggregation above gets: of an inner join its pairs, of another one those of a side. */
+  def rowsToGroup: Double = if (builds.isInner) pairs else larger.rows
+
   /** Whether no side needs another shuffle. */
   def isShuffled: Boolean = left.shuffleExists && right.shuffleExists
 

@@ -18,7 +18,7 @@ final case class ShuffledHash(build: BuildSide) extends JoinOperator {
   override def seconds(join: JoinFacts, cost: JoinCost): Double = {
     val probe = join.otherSide(build)
     cost.shuffledHash(join.side(build), probe) +
-      cost.scattered(join.larger.rows, join.groups.bytesPerTask) +
+      cost.scattered(join.rowsToGroup, join.groups.bytesPerTask) +
       cost.hashedPairs(join.pairs, probe, memoryBytes(join))
   }
 

@@ -256,7 +256,7 @@ class JoinChoiceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       choice(
         left,
         right,
-        roomy,
+        roomy.copy(broadcastBytes = Some(1e9), totalBroadcastBytes = 1e9),
         builds = bothSides.copy(isInner = isInner),
         pairs = pairs,
         groups = GroupsAbove(groups, groups)

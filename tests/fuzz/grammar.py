@@ -454,7 +454,7 @@ class Grammar:
 
     def _computed(self, columns: Sequence[ScopeColumn], column: ScopeColumn) -> Expr | None:
         if column.type == STRING:
-            pattern = self.one(["a%", "%b", "%a%", "_", "v1%"])
+            pattern = self.one(["a%", "%b", "%a%", "_", "v1%", "%a%b%", "x%_%", "%v%1%"])
             return Op(BOOLEAN, f"({{0}} LIKE '{pattern}')", [column.col])
         if column.type == DOUBLE and self.chance(0.4):
             # Of a null, Spark says false and DuckDB null.

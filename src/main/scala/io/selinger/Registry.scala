@@ -34,6 +34,7 @@ import io.selinger.strategy.{
   PackSortKeys,
   PushJoinKeysIntoScan,
   ReduceJoinInput,
+  SearchLikePatterns,
   SelectAggregateOperator,
   SelectJoinOperator,
   ShuffleByCommonKeys,
@@ -106,6 +107,7 @@ object Registry {
       PushJoinKeysIntoScan,
       CascadeGroupingSets,
       ComputeDecimalsInLongs,
+      SearchLikePatterns,
       // Aggregations that the two before have planned ask it themselves.
       SelectAggregateOperator,
       StopPartialAggregation,

@@ -4,7 +4,7 @@ import io.selinger.reference.Family.Nothing
 import io.selinger.reference.PlanShape._
 import io.selinger.rule.UnwrapFunctionsInFilters
 import io.selinger.stats.samples.SamplePredicates
-import io.selinger.strategy.ComputeDecimalsInLongs
+import io.selinger.strategy.{ComputeDecimalsInLongs, SearchLikePatterns}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
 
@@ -69,7 +69,7 @@ private object ExpressionFamilies {
     Seq("OptimizeIn", "LikeSimplification"),
     Nil,
     "Repeated values leave IN, and long lists become a set. LIKE with a simple pattern becomes a search for a prefix, suffix or part.",
-    "Measures on a sample what share of the rows a pattern keeps.",
+    "Measures on a sample what share of the rows a pattern keeps. Patterns of several texts with % between them are searched text by text, where Spark runs a regular expression.",
     "",
     Seq(
       FamilyQuery("in_lists")(
@@ -82,6 +82,9 @@ private object ExpressionFamilies {
         Shows.optimized("there is no LIKE")(plan =>
           computes[Contains](plan) && !computes[Like](plan)
         )
+      ),
+      FamilyQuery("like_several_texts", SearchLikePatterns)(
+        Shows.optimized("LIKE stays")(computes[Like](_))
       )
     )
   )

@@ -86,6 +86,8 @@ private[explain] object Verdict {
       "sort by one packed number instead of several keys",
       "sorts by one packed number instead of several keys"
     ),
+    "searchLikePatterns" ->
+      ("LIKE without a regular expression", "LIKEs without a regular expression"),
     "computeDecimalsInLongs" ->
       ("operator computes decimals as integers", "operators compute decimals as integers")
   )

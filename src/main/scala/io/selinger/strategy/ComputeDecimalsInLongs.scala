@@ -29,9 +29,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
-import org.apache.spark.sql.execution.joins.BaseJoinExec
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.window.WindowExec
 import org.apache.spark.sql.types.{Decimal, DecimalType}
 
@@ -272,17 +270,11 @@ final class ComputeDecimals
   import ComputeDecimalsInLongs._
 
   override protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan = plan.transformUp {
-    case operator @ (_: ProjectExec | _: FilterExec | _: ExpandExec | _: BaseAggregateExec) =>
-      changed(operator, mode)(operator.mapExpressions(inLongs))
-    // Its keys stay as the exchanges below have them.
-    case join: BaseJoinExec if join.condition.nonEmpty =>
-      changed(join, mode)(join.mapExpressions { expression =>
-        if (join.condition.exists(_ eq expression)) inLongs(expression) else expression
-      })
     case window: WindowExec =>
       changed(window, mode)(window.mapExpressions { expression =>
         inLongs(withSums(expression, inputOf(window)))
       })
+    case operator => changed(operator, mode)(ComputedValues.changed(operator)(inLongs))
   }
 
   /** The rows of a window; none are known of a plan that nobody has planned. */

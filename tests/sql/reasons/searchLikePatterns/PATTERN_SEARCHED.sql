@@ -1,0 +1,1 @@
+SELECT id FROM facts WHERE s NOT LIKE '%A%b%'

@@ -36,7 +36,7 @@ object TestGroups {
     "GroupSelfJoinsSuite" -> 14,
     "GroupingSetCascadeSuite" -> 13,
     "CascadeGroupingSetsSuite" -> 12,
-    "AwaitBuildSideSuite" -> 11,
+    "AwaitBuildSideSuite" -> 26,
     "ShuffleByCommonKeysSuite" -> 10,
     "AntiJoinsSuite" -> 9,
     "ComputeDecimalsInLongsSuite" -> 9,

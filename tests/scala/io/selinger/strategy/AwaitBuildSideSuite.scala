@@ -200,12 +200,12 @@ class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
 
   // Twenty thousand groups, too many to be broadcast before the condition has been evaluated.
   private def grouped(condition: String, elements: Int = 20000) =
-    s"""(SELECT bigint(tag) AS t, count(*) AS n, sum(k) AS total FROM
+    s"""(SELECT bigint(tag) AS t, count(*) AS n, max(k) AS total FROM
        |(SELECT k, explode(sequence(1, $elements)) AS tag FROM nested WHERE k < 4)
        |GROUP BY bigint(tag) HAVING $condition)""".stripMargin
-  private val fewGroups = "sum(tag) % 1000 = 0 AND count(*) > 1"
-  private val allGroups = "sum(tag) >= 0 AND count(*) = sum(1)"
-  private val noGroups = "sum(tag) < 0"
+  private val fewGroups = "max(tag) % 1000 = 0 AND count(*) > 1"
+  private val allGroups = "max(tag) >= 0 AND count(*) = count(tag)"
+  private val noGroups = "max(tag) < 0"
 
   private def counted(plan: SparkPlan): Seq[BuildSideFirstExec] =
     plan.collect { case first: BuildSideFirstExec => first }
@@ -226,7 +226,8 @@ class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
         val initial = initialOf(df)
         assert(waits(initial) == 1 && counted(initial).size == 1)
         val decision = decisionOf(df)
-        assert(decision.reason == Reason.BuildSideAwaited)
+        assert(decision.reason == AwaitBuildSide.GroupsCounted)
+        assert(decision.evidence.exists(_.name == "cost of shuffling all groups"))
         assert(decision.chosen.contains("right side first"))
         assert(Plans.joins(df) == Seq("BroadcastHashJoin(right)"))
         withConf(off) {
@@ -259,7 +260,11 @@ class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
 
   test("no group at all: the other side never runs") {
     withConf(largeFiles, threshold) {
-      Seq("INNER", "LEFT", "SEMI", "ANTI").foreach(k => assertSameRows(ofGroups(k, noGroups)))
+      Seq("INNER", "LEFT", "SEMI", "ANTI").foreach { kind =>
+        val df = assertSameRows(ofGroups(kind, noGroups))
+        assert(waits(initialOf(df)) == 1)
+        assert(Plans.joins(df).isEmpty)
+      }
     }
   }
 
@@ -282,6 +287,64 @@ class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
           stage.plan
       }.filterNot(_.isInstanceOf[ReusedExchangeExec])
       assert(run.size == 1)
+    }
+  }
+
+  test("groups are counted in each place where Spark may not reuse shuffles") {
+    withConf(largeFiles, threshold, "spark.sql.exchange.reuse" -> "false") {
+      val df = assertSameRows(
+        s"""${ofGroups("SEMI", fewGroups)} UNION ALL ${ofGroups("ANTI", fewGroups)}"""
+      )
+      assert(counted(initialOf(df)).size == 2)
+      assert(Plans.joins(df).forall(_.startsWith("BroadcastHashJoin")))
+    }
+  }
+
+  test("fires on groups by several keys, in another order than the join has them") {
+    withConf(largeFiles, threshold) {
+      val groups =
+        s"""(SELECT bigint(tag) AS t, bigint(k) AS u, count(*) AS n FROM
+           |(SELECT k, explode(sequence(1, 10000)) AS tag FROM nested WHERE k < 4)
+           |GROUP BY bigint(k), bigint(tag) HAVING max(tag) % 1000 = 0 AND count(*) > 1)""".stripMargin
+      val df = assertSameRows(
+        s"""SELECT count(*), sum(r.id), sum(g.n) FROM $large r JOIN $groups g
+           |ON r.id = g.t AND r.id % 4 = g.u""".stripMargin
+      )
+      assert(waits(initialOf(df)) == 1)
+      assert(Plans.joins(df) == Seq("BroadcastHashJoin(right)"))
+    }
+  }
+
+  test("groups are counted from the first plan on or not at all: a plan may get no more shuffles") {
+    // The left side of the second join is partitioned by its key, until the first one is a broadcast.
+    withConf(largeFiles, threshold, "spark.selinger.reorderJoins.enabled" -> "false") {
+      val df = assertSameRows(
+        s"""SELECT count(*), sum(r.id) FROM $large r
+           |LEFT SEMI JOIN ${grouped(fewGroups)} a ON r.id = a.t
+           |LEFT SEMI JOIN ${grouped("max(tag) % 500 = 0", 30000)} b ON r.id = b.t""".stripMargin
+      )
+      assert(counted(initialOf(df)).size == 1)
+      assert(Plans.joins(df).contains("BroadcastHashJoin(right)"))
+      assert(counted(Plans.execution(df).executedPlan match {
+        case adaptive: AdaptiveSparkPlanExec => adaptive.executedPlan
+        case other => other
+      }).size <= 1)
+    }
+  }
+
+  test("does not fire on groups that may raise an error, which nobody may ask for") {
+    withConf(largeFiles, threshold, "spark.sql.ansi.enabled" -> "true") {
+      assertDeclines(
+        ofGroups("INNER", s"100 / (max(tag) - 20001) < 0 AND $fewGroups"),
+        Reason.MayRaise
+      )
+    }
+  }
+
+  test("does not fire on groups without a condition, which their own shuffle counts") {
+    withConf(largeFiles, threshold) {
+      val df = sql(ofGroups("INNER", "true"))
+      assert(waits(initialOf(df)) == 0 && Plans.decisions(df, rule.id).isEmpty)
     }
   }
 

@@ -1,6 +1,7 @@
 package io.selinger.strategy
 
 import io.selinger.conf.SelingerConf
+import io.selinger.core.Reason.BuildSideAwaited
 import io.selinger.core.{
   Decision,
   Evidence,
@@ -17,18 +18,23 @@ import io.selinger.core.{
   RuleKind
 }
 import io.selinger.cost.{Cluster, JoinCost, JoinSettings, JoinSide}
-import io.selinger.estimate.plans.{LeafStatistics, RelationNames, UnknownRows}
+import io.selinger.estimate.plans.{ExactSums, LeafStatistics, RelationNames, UnknownRows}
 import io.selinger.exec.{BuildSideFirstExec, OneRoundStage, WaitForBuildSideExec}
 import io.selinger.stats.relations.QueryStages
-import io.selinger.strategy.JoinChoice.Choice
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{FilterExec, LeafExecNode, ProjectExec, SortExec, SparkPlan}
-import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.adaptive.{
+  BroadcastQueryStageExec,
+  LogicalQueryStage,
+  QueryStageExec,
+  ShuffleQueryStageExec
+}
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange.{
   BroadcastExchangeLike,
@@ -36,21 +42,22 @@ import org.apache.spark.sql.execution.exchange.{
   ShuffleExchangeExec
 }
 import org.apache.spark.sql.execution.joins.{BaseJoinExec, HashJoin, ShuffledJoin}
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Shuffles first the side of a join that may turn out small enough to be broadcast, and the other side
  * only if it is still needed: a broadcast then saves the other shuffle, where Spark has begun both.
  *
  * Fires at a join for which a side is to be shuffled and has not been, and the other one is too, or
- * consists of groups that are where the join needs them, when (each line is a check below, in this
- * order):
+ * consists of groups that are where the join needs them and of which HAVING may leave few, when (each
+ * line is a check below, in this order; GROUPS_COUNTED_FIRST where it is groups that are awaited):
  *   1. the plan is not a stream                          else STREAMING_PLAN
  *   2. no join hint was given                            else HINT_OBEYED
  *   3. the rows of both sides can be estimated           else NO_STATISTICS
  *   4. with just the rows that are expected, one side
  *      would be broadcast                                else NO_SMALL_SIDE
  *   5. the other, and its keys, cannot raise errors,
- *      nor would another operator                        else ERRORS_DEPEND_ON_PLAN
+ *      nor the groups, nor would another operator        else ERRORS_DEPEND_ON_PLAN
  *   6. the other one being groups: a broadcast saves
  *      more than the shuffle that they get costs, with
  *      all groups                                        else MEASURING_COSTLY
@@ -75,7 +82,8 @@ import org.apache.spark.sql.execution.joins.{BaseJoinExec, HashJoin, ShuffledJoi
  * query early where a side is empty, and then never runs the other: so that one must not be able to
  * raise errors. A round of waiting ends with the next stage of this query that finishes. One is sure to:
  * what is waited for has not run, cannot be taken from elsewhere, and is itself never held up for good.
- * Groups are shuffled into the partitions that they have, and sorted again if they were.
+ * Groups are shuffled into the partitions that they have, and sorted again if they were. Their shuffle is
+ * added in the first plan only, since adaptive execution refuses plans with more shuffles.
  * Not done: sides that come partitioned by operators other than aggregations.
  * Cost: planning O(n). Loses where a side is larger than expected and tasks are idle meanwhile: at most
  * the time of the other side's shuffle, and that of the groups.
@@ -93,7 +101,7 @@ final class AwaitBuildSide(session: SparkSession)
     if (!SelingerConf.switches.enabled(SelectJoinOperator)) plan
     else {
       val shared = new SharedShuffles(plan)
-      val groups = new MeasuredGroups(plan)
+      val groups = new CountedGroups(plan)
       plan.transformUp { case joined: ShuffledJoin =>
         val broadcast = joined match {
           case Shuffled(join, left, right) =>
@@ -101,15 +109,16 @@ final class AwaitBuildSide(session: SparkSession)
           case _ => None
         }
         broadcast match {
-          case Some((join, Verdict(Right(first), evidence))) =>
-            acting(join, mode, first, evidence)
+          case Some((join, Verdict(Right(first), evidence, acts))) =>
+            if (acts == GroupsCounted) CountedGroups.remember(join)
+            acting(join, mode, first, evidence, acts)
             if (first == BuildLeft) {
               joined.withNewChildren(Seq(awaited(joined.left, groups), awaiting(joined.right)))
             } else joined.withNewChildren(Seq(awaiting(joined.left), awaited(joined.right, groups)))
           case other =>
             reduced(joined, shared, mode).getOrElse {
               other.foreach {
-                case (join, Verdict(Left(reason), evidence)) =>
+                case (join, Verdict(Left(reason), evidence, _)) =>
                   record(join, Outcome.Declined, reason, None, evidence)
                 case _ => ()
               }
@@ -119,10 +128,13 @@ final class AwaitBuildSide(session: SparkSession)
       }
     }
 
-  private def acting(join: Join, mode: Mode, first: BuildSide, evidence: Seq[Evidence]): Unit = {
-    val outcome = Outcome.acting(mode)
-    record(join, outcome, Reason.BuildSideAwaited, Some(first), evidence)
-  }
+  private def acting(
+      join: Join,
+      mode: Mode,
+      first: BuildSide,
+      evidence: Seq[Evidence],
+      reason: Reason
+  ): Unit = record(join, Outcome.acting(mode), reason, Some(first), evidence)
 
   /**
    * With a large side that waits for the keys of the small one, by which it is reduced then; none where
@@ -158,7 +170,7 @@ final class AwaitBuildSide(session: SparkSession)
           record(join, Outcome.Declined, reason, None, costs.evidence)
           joined
         case None =>
-          acting(join, mode, reduction.small, costs.evidence)
+          acting(join, mode, reduction.small, costs.evidence, BuildSideAwaited)
           if (mode == Mode.On) JoinReduction.await(join)
           input.waitingPlan
       }
@@ -170,7 +182,7 @@ final class AwaitBuildSide(session: SparkSession)
       left: Side,
       right: Side,
       shared: SharedShuffles,
-      groups: MeasuredGroups
+      groups: CountedGroups
   ): Option[Verdict] =
     if (Subqueries.contain(join) || !left.canWait && !right.canWait) None
     else if (join.isStreaming) Some(Verdict(Left(Reason.StreamingPlan)))
@@ -185,16 +197,19 @@ final class AwaitBuildSide(session: SparkSession)
           choice.best.flatMap(_.operator.broadcastSide) match {
             case Some(build) if problem.hasEqualities =>
               val (first, other) = if (build == BuildLeft) (left, right) else (right, left)
-              val waiting = if (build == BuildLeft) join.right else join.left
-              if (!other.canWait) None
+              val (building, waiting) =
+                if (build == BuildLeft) (join.left, join.right) else (join.right, join.left)
+              if (!other.canWait || first.grouped.nonEmpty && !groups.mayCount(join)) None
               else if (
                 RaisedErrors.mayRaise(waiting) || other.keysMayRaise ||
+                first.grouped.nonEmpty && groupsMayRaise(building) ||
                 SelectJoinOperator.errorsDependOnOperator(join)
               ) {
                 Some(Verdict(Left(Reason.MayRaise), evidence))
-              } else if (first.grouped.exists(!paysToMeasure(problem, choice, build, _, groups))) {
-                val costs = first.grouped.map(measuring(problem, build, _, groups))
-                Some(Verdict(Left(MeasuringCostly), evidence ++ costs))
+              } else if (first.grouped.nonEmpty) {
+                val (saved, counting) = counted(problem, build, first.grouped.get, groups)
+                val verdict = if (saved > counting.value) Right(build) else Left(MeasuringCostly)
+                Some(Verdict(verdict, evidence :+ counting, GroupsCounted))
               } else if (places(first, shared) > 1) {
                 Some(Verdict(Left(Reason.SharedSubplan), evidence))
               } else if (places(other, shared) > 1) {
@@ -209,41 +224,47 @@ final class AwaitBuildSide(session: SparkSession)
     }
 
   /**
-   * Whether a broadcast saves more than it costs to shuffle the groups, by which they are counted, even if
-   * the filters on them keep all.
+   * What a broadcast of groups is expected to save, and what it costs to shuffle them, by which they are
+   * counted, if the filters on them keep all: a share for each join that counts the same groups.
    */
-  private def paysToMeasure(
+  private def counted(
       problem: JoinProblem,
-      choice: Choice,
       build: BuildSide,
       side: SparkPlan,
-      groups: MeasuredGroups
-  ): Boolean = {
-    val (broadcasts, others) = choice.candidates.partition(_.operator.broadcastSide.contains(build))
+      groups: CountedGroups
+  ): (Double, Evidence) = {
+    val isLeft = build == BuildLeft
+    val (plan, input) =
+      if (isLeft) (problem.join.left, problem.left) else (problem.join.right, problem.right)
+    // Whatever their keys are, they need no shuffle without the rule.
+    val there = input.copy(side = input.side.copy(shuffleExists = true))
+    val known = if (isLeft) problem.copy(left = there) else problem.copy(right = there)
+    val (broadcasts, others) = known.asExpected
+      .choice(stock = None)
+      .candidates
+      .partition(_.operator.broadcastSide.contains(build))
     val saved = for {
       broadcast <- broadcasts.map(_.seconds).minOption
       other <- others.map(_.seconds).minOption
     } yield other - broadcast
-    saved.exists(_ > measuring(problem, build, side, groups).value)
-  }
-
-  /** A share for each join that asks for the same groups. */
-  private def measuring(
-      problem: JoinProblem,
-      build: BuildSide,
-      side: SparkPlan,
-      groups: MeasuredGroups
-  ): Evidence = {
-    val (plan, input) =
-      if (build == BuildLeft) (problem.join.left, problem.left)
-      else (problem.join.right, problem.right)
     val all = LeafStatistics.estimator.estimate(unfiltered(plan)).map(_.rows.value)
     val shuffled = input.side.copy(
       rows = all.fold(input.side.rows)(math.max(_, input.side.rows)),
       shuffleExists = false
     )
-    val seconds = problem.cost.shuffled(shuffled) + problem.cost.stage
-    Evidence("cost of shuffling all groups", seconds / groups.places(side), "s", Origin.Derived)
+    val seconds = (problem.cost.shuffled(shuffled) + problem.cost.stage) / groups.places(side)
+    (saved.getOrElse(0.0), Evidence("cost of shuffling all groups", seconds, "s", Origin.Derived))
+  }
+
+  /**
+   * All groups are completed and filtered to be counted, also those that the join would not have asked for.
+   * What is below their shuffle runs in any case.
+   */
+  private def groupsMayRaise(plan: LogicalPlan): Boolean = plan match {
+    case stage: LogicalQueryStage => groupsMayRaise(stage.logicalPlan)
+    case aggregate: Aggregate => RaisedErrors.operatorMayRaise(aggregate, ExactSums.fits)
+    case other =>
+      RaisedErrors.operatorMayRaise(other, ExactSums.fits) || other.children.exists(groupsMayRaise)
   }
 
   private def unfiltered(plan: LogicalPlan): LogicalPlan = plan match {
@@ -295,11 +316,11 @@ final class AwaitBuildSide(session: SparkSession)
         evidence = evidence,
         setting = reason match {
           case Reason.NoSmallSide => Some(JoinSettings.broadcastKey(Phase.Adaptive))
-          case Reason.BuildSideAwaited => Some(AwaitBuildSide.switch)
+          case BuildSideAwaited | GroupsCounted => Some(AwaitBuildSide.switch)
           // Nothing but another query would change it.
           case _ => None
         },
-        settingTo = Option.when(reason == Reason.BuildSideAwaited)("false"),
+        settingTo = Option.when(first.nonEmpty)("false"),
         title = Some(RelationNames.titleOf(join)),
         sides = Some(RelationNames.sidesOf(join))
       )
@@ -333,13 +354,22 @@ object AwaitBuildSide
     Reason.MayRaise,
     Reason.SharedSubplan,
     MeasuringCostly,
-    Reason.BuildSideAwaited
+    GroupsCounted,
+    BuildSideAwaited
+  )
+
+  private[strategy] val GroupsCounted: Reason = Reason(
+    "GROUPS_COUNTED_FIRST",
+    "One side is an aggregation of which HAVING may leave few enough groups to be broadcast. They are " +
+      "counted first, in a shuffle that is added for it, and the other side is shuffled only if it is " +
+      "still needed.",
+    "Switch spark.selinger.awaitBuildSide.enabled off if waiting costs more than it saves."
   )
 
   private[strategy] val MeasuringCostly: Reason = Reason(
     "MEASURING_COSTLY",
-    "One side may turn out small enough to be broadcast. It is an aggregation that needs no shuffle for " +
-      "this join, and a shuffle to count its rows first may cost more than the broadcast saves.",
+    "One side is an aggregation of which HAVING may leave few enough groups to be broadcast. A shuffle that " +
+      "counts them first may cost more than the broadcast saves.",
     "Nothing to do."
   )
 
@@ -347,9 +377,14 @@ object AwaitBuildSide
     "SELECT * FROM sales s JOIN returns r ON s.ticket = r.ticket " +
       "JOIN reasons x ON r.reason = x.id WHERE x.text = 'broken'"
 
+  /**
+   * @param first the side to shuffle first, or why neither is
+   * @param acts why it is
+   */
   private final case class Verdict(
       first: Either[Reason, BuildSide],
-      evidence: Seq[Evidence] = Nil
+      evidence: Seq[Evidence] = Nil,
+      acts: Reason = BuildSideAwaited
   )
 
   /**
@@ -391,18 +426,20 @@ object AwaitBuildSide
     }
   }
 
-  /** Groups, filtered or not, and how they are partitioned. */
+  /** Complete groups of which a filter may leave few, and how they are partitioned. */
   private object Grouped {
     def unapply(plan: SparkPlan): Option[HashPartitioning] =
       plan.outputPartitioning match {
-        case hashed: HashPartitioning if isGrouped(plan) => Some(hashed)
+        case hashed: HashPartitioning if isGrouped(plan, isFiltered = false) => Some(hashed)
         case _ => None
       }
 
-    private def isGrouped(plan: SparkPlan): Boolean = plan match {
-      case filter: FilterExec => isGrouped(filter.child)
-      case project: ProjectExec => isGrouped(project.child)
-      case _: BaseAggregateExec => true
+    private def isGrouped(plan: SparkPlan, isFiltered: Boolean): Boolean = plan match {
+      case filter: FilterExec => isGrouped(filter.child, isFiltered = true)
+      case project: ProjectExec => isGrouped(project.child, isFiltered)
+      // Without such a requirement, each task groups by itself.
+      case aggregate: BaseAggregateExec =>
+        isFiltered && aggregate.requiredChildDistributionExpressions.nonEmpty
       case _ => false
     }
   }
@@ -411,20 +448,37 @@ object AwaitBuildSide
    * Groups that several joins of a plan ask for are counted once. Each plan that is prepared has marks of
    * its own: all its joins then wait for the same stage, and none for one that has finished before.
    */
-  private final class MeasuredGroups(plan: SparkPlan) {
+  private final class CountedGroups(plan: SparkPlan) {
+    // Adaptive execution refuses a plan with more shuffles than the one that it has.
+    private lazy val isFirst = !plan.exists(_.isInstanceOf[QueryStageExec])
+
     private lazy val found: Map[SparkPlan, (Int, BuildSideFirstExec.Mark)] =
       plan
-        .collect { case joined: ShuffledJoin => joined.children }
+        .collect {
+          case Shuffled(join, left, right) if !SelectJoinOperator.isHinted(join) =>
+            Seq((left, right), (right, left)).collect {
+              case (Side(_, Some(groups)), other) if other.canWait => groups.canonicalized
+            }
+        }
         .flatten
-        .map { case sort: SortExec => sort.child; case side => side }
-        .collect { case side @ Grouped(_) => side.canonicalized }
         .groupBy(identity)
         .map { case (side, same) => side -> ((same.size, new BuildSideFirstExec.Mark)) }
 
-    def places(side: SparkPlan): Int = found.get(side.canonicalized).fold(1)(_._1)
+    def mayCount(join: Join): Boolean = isFirst || CountedGroups.areRemembered(join)
+
+    def places(side: SparkPlan): Int =
+      if (SQLConf.get.exchangeReuseEnabled) found.get(side.canonicalized).fold(1)(_._1) else 1
 
     def mark(side: SparkPlan): BuildSideFirstExec.Mark =
       found.get(side.canonicalized).fold(new BuildSideFirstExec.Mark)(_._2)
+  }
+
+  private object CountedGroups {
+    private val tag = TreeNodeTag[Unit]("selinger.countsGroups")
+
+    def remember(join: Join): Unit = join.setTagValue(tag, ())
+
+    def areRemembered(join: Join): Boolean = join.getTagValue(tag).isDefined
   }
 
   /**
@@ -525,7 +579,7 @@ object AwaitBuildSide
     onShuffle(side)(awaitingInput)
 
   /** Its shuffle is one of its own; groups get one, in the order and the partitions that they have. */
-  private def awaited(side: SparkPlan, groups: MeasuredGroups): SparkPlan = side match {
+  private def awaited(side: SparkPlan, groups: CountedGroups): SparkPlan = side match {
     case sort: SortExec => sort.withNewChildren(Seq(awaited(sort.child, groups)))
     case Grouped(partitioning) =>
       val counted = BuildSideFirstExec(side, groups.mark(side))

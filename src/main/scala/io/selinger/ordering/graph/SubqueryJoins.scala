@@ -2,8 +2,9 @@ package io.selinger.ordering.graph
 
 import io.selinger.core.RaisedErrors
 import io.selinger.ordering.ablation.Mechanism
+import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
-import org.apache.spark.sql.catalyst.plans.Inner
+import org.apache.spark.sql.catalyst.plans.{Inner, LeftAnti}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LocalRelation, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.trees.TreePattern
 
@@ -29,12 +30,14 @@ private[selinger] object SubqueryJoins {
   }
 
   /**
-   * Whether a join will be dropped that Spark runs: in this batch, a join with no rows goes, and with it
-   * the errors that its other side raises. Where Spark makes it of a subquery, that batch is over.
+   * Whether a join will be dropped that Spark runs: in this batch, a join that finds no partner goes, and
+   * with it the errors that its rows raise. Where Spark makes it of a subquery, that batch is over.
    */
   private def losesErrors(plan: LogicalPlan): Boolean =
     plan.exists {
-      case join: Join => isEmpty(join.right)
+      case join: Join =>
+        join.joinType != LeftAnti &&
+        (isEmpty(join.right) || join.condition.contains(Literal.FalseLiteral))
       case _ => false
     } && RaisedErrors.mayRaise(plan)
 

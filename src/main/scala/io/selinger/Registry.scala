@@ -107,12 +107,12 @@ object Registry {
       PushJoinKeysIntoScan,
       CascadeGroupingSets,
       ComputeDecimalsInLongs,
-      SearchLikePatterns,
       // Aggregations that the two before have planned ask it themselves.
       SelectAggregateOperator,
       StopPartialAggregation,
       FilterRanksBeforeSort,
       PackSortKeys,
+      SearchLikePatterns,
       // Its sizes are those of the order found.
       ShareEstimates
     )

@@ -443,7 +443,8 @@ class ReorderJoinsSuite extends AnyFunSuite with SharedSession {
     withTables {
       val none = Seq(
         "day IN (SELECT d_day FROM days WHERE d_day = CAST(NULL AS INT))",
-        "day = 4 AND EXISTS (SELECT 1 FROM days WHERE day = 5)"
+        "day = 4 AND EXISTS (SELECT 1 FROM days WHERE day = 5)",
+        "day = 4 AND NOT EXISTS (SELECT 1 FROM days WHERE day = 5 AND 100 / (d_day - 3) <> 7)"
       )
       val conditions = Seq("item > 0" -> false, "100 / (item - 3) <> 7" -> true)
       for (lookup <- none; (condition, raises) <- conditions) {

@@ -341,6 +341,37 @@ class AwaitBuildSideSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("does not fire on groups above operators that would run for all of them") {
+    withConf(largeFiles, threshold, "spark.sql.ansi.enabled" -> "true") {
+      // The join below is by the same key: no shuffle lies between it and the aggregation.
+      val lists =
+        "(SELECT bigint(tag) AS t, k FROM (SELECT k, explode(sequence(1, 20000)) AS tag FROM nested WHERE k < 4))"
+      val df = sql(
+        s"""SELECT count(*), sum(r.id) FROM $large r LEFT SEMI JOIN
+           |(SELECT a.t FROM $lists a JOIN $lists b ON a.t = b.t AND 100 / (a.k - b.k) < 7
+           |GROUP BY a.t HAVING max(a.k) % 1000 = 1) g ON r.id = g.t""".stripMargin
+      )
+      assert(counted(initialOf(df)).isEmpty)
+    }
+  }
+
+  test("the other side does not wait for groups if each place would compute it (SHARED_SUBPLAN)") {
+    withConf(largeFiles, threshold) {
+      val side =
+        s"""(SELECT id + r AS id FROM
+           |(SELECT id, row_number() OVER (PARTITION BY id ORDER BY id % 7, id % 11) AS r FROM $large))""".stripMargin
+      def joined(condition: String) =
+        s"SELECT count(*), sum(g.total) FROM $side r LEFT JOIN ${grouped(condition)} g ON r.id = g.t"
+      val df = withConf("spark.sql.ansi.enabled" -> "false") {
+        val found = sql(s"${joined(fewGroups)} UNION ALL ${joined("max(tag) % 500 = 0")}")
+        assert(counted(initialOf(found)).isEmpty)
+        found
+      }
+      val made = Plans.decisions(df, rule.id).map(_.reason)
+      assert(made.nonEmpty && made.forall(_ == Reason.SharedSubplan), made)
+    }
+  }
+
   test("does not fire on groups without a condition, which their own shuffle counts") {
     withConf(largeFiles, threshold) {
       val df = sql(ofGroups("INNER", "true"))

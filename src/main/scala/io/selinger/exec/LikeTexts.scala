@@ -13,6 +13,7 @@ final case class LikeTexts(child: Expression, pattern: LikePattern)
     extends UnaryExpression
     with Predicate {
   override def nullable: Boolean = child.nullable
+  override def nullIntolerant: Boolean = true
   override def prettyName: String = "like_texts"
   override def toString: String = s"$child LIKE ${pattern.text}"
 
@@ -46,7 +47,7 @@ final case class LikePattern(text: String, texts: Seq[UTF8String], begins: Boole
   /**
    * The leftmost place of each text leaves the most room for the next one. Texts of whole characters are
    * found in the bytes just where they are found in the characters, as the first byte of a character is
-   * never a later byte of another one, in invalid UTF-8 neither.
+   * never a later byte of another one, not even in invalid UTF-8.
    */
   def matches(text: UTF8String): Boolean = {
     val (base, offset) = (text.getBaseObject, text.getBaseOffset)
@@ -80,7 +81,7 @@ final case class LikePattern(text: String, texts: Seq[UTF8String], begins: Boole
 object LikePattern {
 
   /**
-   * None where an underscore stands for a character, where Spark refuses the pattern, or where it has
+   * None where it is empty, where an underscore stands for a character, where Spark refuses the pattern, or where it has
    * characters that Java's regular expressions see in another way than bytes tell: those of two UTF-16
    * units, and the one that Java reads instead of invalid bytes.
    */
@@ -105,7 +106,7 @@ object LikePattern {
       place += 1
     }
     val all = (parts += part.result()).result()
-    Option.when(isPlain && !all.exists(_.exists(isSeenOtherwise)))(
+    Option.when(isPlain && pattern.nonEmpty && !all.exists(_.exists(isSeenOtherwise)))(
       LikePattern(
         pattern,
         all.filter(_.nonEmpty).map(UTF8String.fromString),

@@ -110,7 +110,7 @@ final class AwaitBuildSide(session: SparkSession)
         }
         broadcast match {
           case Some((join, Verdict(Right(first), evidence, acts))) =>
-            if (acts == GroupsCounted) CountedGroups.remember(join)
+            CountedGroups.remember(join, counts = mode == Mode.On && acts == GroupsCounted)
             acting(join, mode, first, evidence, acts)
             if (first == BuildLeft) {
               joined.withNewChildren(Seq(awaited(joined.left, groups), awaiting(joined.right)))
@@ -119,6 +119,7 @@ final class AwaitBuildSide(session: SparkSession)
             reduced(joined, shared, mode).getOrElse {
               other.foreach {
                 case (join, Verdict(Left(reason), evidence, _)) =>
+                  CountedGroups.remember(join, counts = false)
                   record(join, Outcome.Declined, reason, None, evidence)
                 case _ => ()
               }
@@ -199,6 +200,9 @@ final class AwaitBuildSide(session: SparkSession)
               val (first, other) = if (build == BuildLeft) (left, right) else (right, left)
               val (building, waiting) =
                 if (build == BuildLeft) (join.left, join.right) else (join.right, join.left)
+              lazy val counting = first.grouped.map(counted(problem, build, _, groups))
+              lazy val shown = evidence ++ counting.map(_._2)
+              val acts = if (first.grouped.isEmpty) BuildSideAwaited else GroupsCounted
               if (!other.canWait || first.grouped.nonEmpty && !groups.mayCount(join)) None
               else if (
                 RaisedErrors.mayRaise(waiting) || other.keysMayRaise ||
@@ -206,18 +210,16 @@ final class AwaitBuildSide(session: SparkSession)
                 SelectJoinOperator.errorsDependOnOperator(join)
               ) {
                 Some(Verdict(Left(Reason.MayRaise), evidence))
-              } else if (first.grouped.nonEmpty) {
-                val (saved, counting) = counted(problem, build, first.grouped.get, groups)
-                val verdict = if (saved > counting.value) Right(build) else Left(MeasuringCostly)
-                Some(Verdict(verdict, evidence :+ counting, GroupsCounted))
+              } else if (counting.exists { case (saved, cost) => saved <= cost.value }) {
+                Some(Verdict(Left(MeasuringCostly), shown))
               } else if (places(first, shared) > 1) {
                 Some(Verdict(Left(Reason.SharedSubplan), evidence))
               } else if (places(other, shared) > 1) {
                 val input = (if (build == BuildLeft) problem.right else problem.left).side
                 val (isBetterShared, costs) = weigh(problem.cost, input, other, shared)
                 val verdict = if (isBetterShared) Left(Reason.SharedSubplan) else Right(build)
-                Some(Verdict(verdict, evidence ++ costs))
-              } else Some(Verdict(Right(build), evidence))
+                Some(Verdict(verdict, shown ++ costs, acts))
+              } else Some(Verdict(Right(build), shown, acts))
             case _ => Some(Verdict(Left(Reason.NoSmallSide), evidence))
           }
       }
@@ -360,16 +362,16 @@ object AwaitBuildSide
 
   private[strategy] val GroupsCounted: Reason = Reason(
     "GROUPS_COUNTED_FIRST",
-    "One side is an aggregation of which HAVING may leave few enough groups to be broadcast. They are " +
-      "counted first, in a shuffle that is added for it, and the other side is shuffled only if it is " +
+    "One side is an aggregation with HAVING, which may leave so few groups that they can be broadcast. They " +
+      "are counted first, in a shuffle that is added for it, and the other side is shuffled only if it is " +
       "still needed.",
     "Switch spark.selinger.awaitBuildSide.enabled off if waiting costs more than it saves."
   )
 
   private[strategy] val MeasuringCostly: Reason = Reason(
     "MEASURING_COSTLY",
-    "One side is an aggregation of which HAVING may leave few enough groups to be broadcast. A shuffle that " +
-      "counts them first may cost more than the broadcast saves.",
+    "One side is an aggregation with HAVING, which may leave so few groups that they can be broadcast. A " +
+      "shuffle that counts them first may cost more than the broadcast saves, so nothing waits.",
     "Nothing to do."
   )
 
@@ -439,7 +441,16 @@ object AwaitBuildSide
       case project: ProjectExec => isGrouped(project.child, isFiltered)
       // Without such a requirement, each task groups by itself.
       case aggregate: BaseAggregateExec =>
-        isFiltered && aggregate.requiredChildDistributionExpressions.nonEmpty
+        isFiltered && aggregate.requiredChildDistributionExpressions.nonEmpty &&
+        isShuffled(aggregate.child)
+      case _ => false
+    }
+
+    // Other operators there would run for all groups too, and might raise errors.
+    private def isShuffled(plan: SparkPlan): Boolean = plan match {
+      case _: ShuffleExchangeExec | _: ShuffleQueryStageExec => true
+      case sort: SortExec => isShuffled(sort.child)
+      case aggregate: BaseAggregateExec => isShuffled(aggregate.child)
       case _ => false
     }
   }
@@ -455,7 +466,7 @@ object AwaitBuildSide
     private lazy val found: Map[SparkPlan, (Int, BuildSideFirstExec.Mark)] =
       plan
         .collect {
-          case Shuffled(join, left, right) if !SelectJoinOperator.isHinted(join) =>
+          case Shuffled(join, left, right) if mayTakePart(join) =>
             Seq((left, right), (right, left)).collect {
               case (Side(_, Some(groups)), other) if other.canWait => groups.canonicalized
             }
@@ -463,6 +474,9 @@ object AwaitBuildSide
         .flatten
         .groupBy(identity)
         .map { case (side, same) => side -> ((same.size, new BuildSideFirstExec.Mark)) }
+
+    private def mayTakePart(join: Join): Boolean =
+      mayCount(join) && !SelectJoinOperator.isHinted(join) && !Subqueries.contain(join)
 
     def mayCount(join: Join): Boolean = isFirst || CountedGroups.areRemembered(join)
 
@@ -476,7 +490,9 @@ object AwaitBuildSide
   private object CountedGroups {
     private val tag = TreeNodeTag[Unit]("selinger.countsGroups")
 
-    def remember(join: Join): Unit = join.setTagValue(tag, ())
+    /** Whether a join counts groups in the plan that is made now. */
+    def remember(join: Join, counts: Boolean): Unit =
+      if (counts) join.setTagValue(tag, ()) else join.unsetTagValue(tag)
 
     def areRemembered(join: Join): Boolean = join.getTagValue(tag).isDefined
   }

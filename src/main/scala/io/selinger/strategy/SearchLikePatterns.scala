@@ -35,7 +35,8 @@ import org.apache.spark.unsafe.types.UTF8String
  * Correct because: a text that matches also matches with each part at its leftmost place behind the part
  * before. % stands for any characters, line breaks too. Parts of valid UTF-8 are found in bytes
  * where they are found in characters (see LikePattern). Null stays null, and no row raises an error.
- * Not done: underscores; patterns of a column; LIKE ALL and LIKE ANY of many patterns; RLIKE.
+ * Not done: underscores; patterns of a column; LIKE ALL and LIKE ANY of many patterns; RLIKE; what sorts,
+ * windows and the operator of ORDER BY with LIMIT compute.
  * Cost: planning O(n) in the expressions. Never slower than the regular expression, which reads the same
  * characters after it has decoded them.
  * Runs before columnar transitions, when plans are otherwise complete: all rules before, and filters
@@ -68,7 +69,7 @@ final class SearchLikePatterns
             stock = Some("regular expression"),
             setting = Some(switch),
             settingTo = Some("false"),
-            title = Some(s"LIKE of ${names(operator)}")
+            title = Some(names(operator).fold("LIKE")(columns => s"LIKE of $columns"))
           )
         )
       kept
@@ -100,7 +101,7 @@ object SearchLikePatterns
 
   override def example: String = "SELECT * FROM reasons WHERE text NOT LIKE '%did%not%'"
 
-  /** Patterns of fewer texts have become comparisons in Spark's optimizer. */
+  /** Patterns of fewer texts have become comparisons in Spark's optimizer, unless they have an escape. */
   private val fewestTexts = 2
 
   private object Searched {
@@ -120,10 +121,12 @@ object SearchLikePatterns
     case Searched(texts) => texts
   }
 
-  /** Of the columns whose texts are searched. */
-  private def names(operator: SparkPlan): String = operator.expressions
-    .flatMap(_.collect { case Searched(texts) => texts.references.toSeq.map(_.name) })
-    .flatten
-    .distinct
-    .mkString(", ")
+  /** Of the columns whose texts are searched; none where these are elements of arrays. */
+  private def names(operator: SparkPlan): Option[String] = Some(
+    operator.expressions
+      .flatMap(_.collect { case Searched(texts) => texts.references.toSeq.map(_.name) })
+      .flatten
+      .distinct
+      .mkString(", ")
+  ).filter(_.nonEmpty)
 }

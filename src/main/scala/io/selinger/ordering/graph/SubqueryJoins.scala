@@ -36,8 +36,9 @@ private[selinger] object SubqueryJoins {
   private def losesErrors(plan: LogicalPlan): Boolean =
     plan.exists {
       case join: Join =>
-        join.joinType != LeftAnti &&
-        (isEmpty(join.right) || join.condition.contains(Literal.FalseLiteral))
+        // An anti join with no rows keeps its left side.
+        join.condition.contains(Literal.FalseLiteral) ||
+        join.joinType != LeftAnti && isEmpty(join.right)
       case _ => false
     } && RaisedErrors.mayRaise(plan)
 

@@ -81,9 +81,9 @@ final case class LikePattern(text: String, texts: Seq[UTF8String], begins: Boole
 object LikePattern {
 
   /**
-   * None where it is empty, where an underscore stands for a character, where Spark refuses the pattern, or where it has
-   * characters that Java's regular expressions see in another way than bytes tell: those of two UTF-16
-   * units, and the one that Java reads instead of invalid bytes.
+   * None where the pattern is empty, where an underscore stands for a character, where Spark refuses the
+   * pattern, or where it has characters that Java's regular expressions see in another way than bytes tell:
+   * those of two UTF-16 units, and U+FFFD, which Java reads instead of invalid bytes.
    */
   def of(pattern: String, escape: Char): Option[LikePattern] = {
     val parts = Seq.newBuilder[String]

@@ -21,27 +21,21 @@ import io.selinger.cost.{Cluster, JoinCost, JoinSettings, JoinSide}
 import io.selinger.estimate.plans.{ExactSums, LeafStatistics, RelationNames, UnknownRows}
 import io.selinger.exec.{BuildSideFirstExec, OneRoundStage, WaitForBuildSideExec}
 import io.selinger.stats.relations.QueryStages
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
+import org.apache.spark.sql.catalyst.expressions.AttributeSet
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.{FilterExec, LeafExecNode, ProjectExec, SortExec, SparkPlan}
+import org.apache.spark.sql.execution.{ProjectExec, SortExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{
-  BroadcastQueryStageExec,
   LogicalQueryStage,
   QueryStageExec,
   ShuffleQueryStageExec
 }
-import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
-import org.apache.spark.sql.execution.exchange.{
-  BroadcastExchangeLike,
-  Exchange,
-  ShuffleExchangeExec
-}
-import org.apache.spark.sql.execution.joins.{BaseJoinExec, HashJoin, ShuffledJoin}
+import org.apache.spark.sql.execution.exchange.{Exchange, ShuffleExchangeExec}
+import org.apache.spark.sql.execution.joins.{BaseJoinExec, ShuffledJoin}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -428,33 +422,6 @@ object AwaitBuildSide
     }
   }
 
-  /** Complete groups of which a filter may leave few, and how they are partitioned. */
-  private object Grouped {
-    def unapply(plan: SparkPlan): Option[HashPartitioning] =
-      plan.outputPartitioning match {
-        case hashed: HashPartitioning if isGrouped(plan, isFiltered = false) => Some(hashed)
-        case _ => None
-      }
-
-    private def isGrouped(plan: SparkPlan, isFiltered: Boolean): Boolean = plan match {
-      case filter: FilterExec => isGrouped(filter.child, isFiltered = true)
-      case project: ProjectExec => isGrouped(project.child, isFiltered)
-      // Without such a requirement, each task groups by itself.
-      case aggregate: BaseAggregateExec =>
-        isFiltered && aggregate.requiredChildDistributionExpressions.nonEmpty &&
-        isShuffled(aggregate.child)
-      case _ => false
-    }
-
-    // Other operators there would run for all groups too, and might raise errors.
-    private def isShuffled(plan: SparkPlan): Boolean = plan match {
-      case _: ShuffleExchangeExec | _: ShuffleQueryStageExec => true
-      case sort: SortExec => isShuffled(sort.child)
-      case aggregate: BaseAggregateExec => isShuffled(aggregate.child)
-      case _ => false
-    }
-  }
-
   /**
    * Groups that several joins of a plan ask for are counted once. Each plan that is prepared has marks of
    * its own: all its joins then wait for the same stage, and none for one that has finished before.
@@ -609,62 +576,5 @@ object AwaitBuildSide
     case sort: SortExec => sort.withNewChildren(Seq(onShuffle(sort.child)(change)))
     case exchange: ShuffleExchangeExec => exchange.withNewChildren(Seq(change(exchange.child)))
     case running => running
-  }
-
-  /** Time of the operators of one stage, without the shuffles and broadcasts that it reads. */
-  private final class StageWork(cost: JoinCost) {
-
-    /** Of the costliest kinds: reading, joining, grouping, sorting. */
-    def of(plan: SparkPlan): Double = plan match {
-      case _: BroadcastExchangeLike | _: BroadcastQueryStageExec => 0.0
-      case _: Exchange | _: LeafExecNode => sizeOf(plan).fold(0.0)(cost.read)
-      case _ => ofNode(plan) + plan.children.map(of).sum
-    }
-
-    private def ofNode(plan: SparkPlan): Double = plan match {
-      case _: BaseAggregateExec => cost.grouped(plan.children.map(rowsOf).sum)
-      case join: HashJoin =>
-        cost.probed(rowsOf(if (join.buildSide == BuildLeft) join.right else join.left))
-      case _: BaseJoinExec => cost.probed(plan.children.map(rowsOf).max)
-      case sort: SortExec => sizeOf(sort.child).fold(0.0)(cost.sorted)
-      case _ => 0.0
-    }
-
-    private def rowsOf(plan: SparkPlan): Double = sizeOf(plan).fold(0.0)(_.rows)
-
-    private def sizeOf(plan: SparkPlan): Option[JoinSide] = plan match {
-      case stage: ShuffleQueryStageExec => measured(stage).orElse(sizeOf(stage.shuffle))
-      case stage: BroadcastQueryStageExec => sizeOf(stage.broadcast)
-      case wait: WaitForBuildSideExec => sizeOf(wait.input)
-      // It is linked to the filters and projections that Spark planned it with.
-      case leaf: LeafExecNode =>
-        leaf.logicalLink.map(_.collectLeaves()).collect { case Seq(relation) => relation }
-          .flatMap(estimated(_, leaf.output))
-      case _ =>
-        plan.logicalLink match {
-          case Some(logical) => estimated(logical, logical.output)
-          // Spark links what it adds, such as shuffles, to no part of the query.
-          case None =>
-            plan.children match {
-              case Seq(input) => sizeOf(input)
-              case _ => None
-            }
-        }
-    }
-
-    private def measured(stage: ShuffleQueryStageExec): Option[JoinSide] =
-      for {
-        statistics <- stage.computeStats()
-        rows <- statistics.rowCount
-      } yield JoinSide(
-        rows.toDouble,
-        statistics.sizeInBytes.toDouble / math.max(1.0, rows.toDouble),
-        shuffleExists = true
-      )
-
-    private def estimated(logical: LogicalPlan, output: Seq[Attribute]): Option[JoinSide] =
-      LeafStatistics.estimator.estimate(logical).map { estimate =>
-        JoinSide(estimate.rows.value, estimate.rowBytes(output), shuffleExists = false)
-      }
   }
 }

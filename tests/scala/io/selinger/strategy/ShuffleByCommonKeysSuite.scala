@@ -1,6 +1,7 @@
 package io.selinger.strategy
 
 import io.selinger.core.{Decision, Outcome, Reason}
+import io.selinger.exec.PartitionedByEitherKeyExec
 import io.selinger.testing.{ExampleTables, Plans, SharedSession, Tables}
 import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
@@ -158,6 +159,94 @@ class ShuffleByCommonKeysSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  // The sides of full outer joins: each has keys that the other has not, and null among its keys.
+  private val sides =
+    """WITH a AS (SELECT k, day, n, max(n) OVER (PARTITION BY k ORDER BY day) AS t FROM
+      |  (SELECT k, day, count(*) AS n FROM
+      |    (SELECT if(id % 50 = 0, null, k) AS k, id % 3 AS day FROM facts) GROUP BY k, day)),
+      |b AS (SELECT j, m, max(n) OVER (PARTITION BY j ORDER BY m) AS u FROM
+      |  (SELECT j, m, count(*) AS n FROM
+      |    (SELECT if(id % 40 = 0, null, k + 7) AS j, id % 4 AS m FROM facts) GROUP BY j, m))
+      |""".stripMargin
+
+  Seq(
+    "coalesce" -> "coalesce(k, j)",
+    "coalesce, the right key first" -> "coalesce(j, k)",
+    "CASE" -> "CASE WHEN k IS NOT NULL THEN k ELSE j END",
+    "if" -> "if(k IS NULL, j, k)"
+  ).foreach { case (what, key) =>
+    test(s"fires above a full outer join by the key that a row has, written with $what") {
+      withConf(shuffled: _*) {
+        val df = assertFires(
+          s"""$sides SELECT key, count(*), max(t), max(u), min(m) FROM
+             |  (SELECT $key AS key, t, u, m FROM a FULL JOIN b ON k = j AND day = m) GROUP BY key""".stripMargin,
+          shuffles = 5
+        )
+        assert(keysOf(df) == Seq(1, 1), Plans.execution(df).executedPlan)
+        assert(df.filter("key IS NULL").count() == 1)
+        assert(Plans.physical(df).exists(_.isInstanceOf[PartitionedByEitherKeyExec]))
+      }
+    }
+  }
+
+  test("fires between full outer joins by the same keys, which USING names") {
+    withConf(shuffled: _*) {
+      val three =
+        """SELECT k, x.n, y.m, z.o FROM (SELECT k, count(*) AS n FROM facts GROUP BY k) x
+          |FULL JOIN (SELECT if(k > 5, k, null) AS k, id AS m FROM facts) y USING (k)
+          |FULL JOIN (SELECT k + 3 AS k, id AS o FROM facts WHERE id % 2 = 0) z USING (k)""".stripMargin
+      val df = assertFires(three)
+      assert(keysOf(df) == Seq(1, 1, 1))
+    }
+  }
+
+  Seq("1", "3").foreach { partitions =>
+    test(s"full outer joins and what is above read the same $partitions partitions") {
+      withConf(shuffled :+ (SQLConf.SHUFFLE_PARTITIONS.key -> partitions): _*) {
+        val _ = assertFires(
+          s"""$sides SELECT key, t, m, max(u) OVER (PARTITION BY key ORDER BY t, m) AS top
+             |FROM (SELECT coalesce(k, j) AS key, t, u, m FROM a FULL JOIN b ON k = j AND day = m)""".stripMargin,
+          shuffles = 5
+        )
+      }
+    }
+  }
+
+  Seq("a WHERE false" -> "b", "a" -> "b WHERE false", "a WHERE k IS NULL" -> "b WHERE j IS NULL")
+    .foreach { case (left, right) =>
+      test(s"a full outer join of $left and $right has all rows") {
+        withConf(shuffled: _*) {
+          val (df, _) = saved(
+            s"""$sides SELECT key, count(*), max(t), max(u) FROM (SELECT coalesce(k, j) AS key, t, u
+               |  FROM (SELECT * FROM $left) FULL JOIN (SELECT * FROM $right) ON k = j AND day = m)
+               |GROUP BY key""".stripMargin
+          )
+          assert(rows(df).nonEmpty)
+        }
+      }
+    }
+
+  test("full outer joins run the same in generated code and without it") {
+    Seq("true", "false").foreach { generated =>
+      Seq("true", "false").foreach { sorted =>
+        withConf(
+          shuffled ++ Seq(
+            SQLConf.WHOLESTAGE_CODEGEN_ENABLED.key -> generated,
+            SelectJoinOperator.switch -> "false",
+            SQLConf.PREFER_SORTMERGEJOIN.key -> sorted
+          ): _*
+        ) {
+          val _ = assertFires(
+            s"""$sides SELECT key, count(*), max(t), max(u) FROM
+               |  (SELECT coalesce(k, j) AS key, t, u FROM a FULL JOIN b ON k = j AND day = m)
+               |GROUP BY key""".stripMargin,
+            shuffles = 5
+          )
+        }
+      }
+    }
+  }
+
   test("a second run changes nothing") {
     val plan = initialOf(assertFires(total))
     assert(new ShuffleByCommonKeys(spark)(plan) eq plan)
@@ -250,7 +339,7 @@ class ShuffleByCommonKeysSuite extends AnyFunSuite with SharedSession {
 
   test("passes over shuffles for joins, whose measured size decides the operator") {
     withConf(shuffled: _*) {
-      Seq("INNER", "LEFT", "FULL").foreach { kind =>
+      Seq("INNER", "LEFT", "RIGHT").foreach { kind =>
         val df = assertKeeps(
           s"""SELECT a.* FROM (SELECT k, day, count(*) AS n FROM facts GROUP BY k, day) a
              |$kind JOIN (SELECT k, s, max(id) AS m FROM dims GROUP BY k, s) b
@@ -258,6 +347,36 @@ class ShuffleByCommonKeysSuite extends AnyFunSuite with SharedSession {
         )
         assert(decisionsOf(df).isEmpty)
       }
+    }
+  }
+
+  Seq(
+    "one key of a full outer join, which rows of the other side lack" -> "k",
+    "an expression of both keys that is neither" -> "k + j",
+    "the key that a row has, or another value" -> "coalesce(k, j, 0)",
+    "the key that a row has not" -> "if(k IS NOT NULL, j, k)",
+    "keys that are not joined to each other" -> "coalesce(k, m)"
+  ).foreach { case (what, key) =>
+    test(s"passes over $what") {
+      withConf(shuffled: _*) {
+        val df = spark.sql(
+          s"""$sides SELECT $key, count(*) FROM a FULL JOIN b ON k = j AND day = m GROUP BY $key"""
+        )
+        assert(!initialOf(df).exists(_.isInstanceOf[PartitionedByEitherKeyExec]))
+        assert(rows(df) == withConf(off)(rows(spark.sql(
+          s"""$sides SELECT $key, count(*) FROM a FULL JOIN b ON k = j AND day = m GROUP BY $key"""
+        ))))
+      }
+    }
+  }
+
+  test("passes over full outer joins by floating-point keys, which a join compares in one form") {
+    withConf(shuffled: _*) {
+      val _ = assertKeeps(
+        """SELECT key, count(*) FROM (SELECT coalesce(a.d, b.d) AS key FROM facts a
+          |  FULL JOIN (SELECT -d AS d, id FROM facts) b ON a.d = b.d AND a.id = b.id)
+          |GROUP BY key""".stripMargin
+      )
     }
   }
 

@@ -1,5 +1,6 @@
 package io.selinger.strategy
 
+import io.selinger.exec.PartitionedByEitherKeyExec
 import org.apache.spark.sql.catalyst.expressions.{
   Alias,
   Attribute,
@@ -8,6 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.{
   Expression,
   NamedExpression
 }
+import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
@@ -25,8 +27,17 @@ private[strategy] final case class CoarserShuffle(
     keys: Seq[Expression]
 )
 
-/** A plan whose shuffles are by fewer keys, so that its rows come out partitioned by these. */
-private[strategy] final case class Repartitioned(plan: SparkPlan, shuffles: Seq[CoarserShuffle])
+/**
+ * A plan whose rows come out partitioned by fewer keys.
+ *
+ * @param shuffles that are by these keys now
+ * @param leftOut how many more shuffles there were, of rows that lie where they should already
+ */
+private[strategy] final case class Repartitioned(
+    plan: SparkPlan,
+    shuffles: Seq[CoarserShuffle],
+    leftOut: Int
+)
 
 private[strategy] object Repartitioned {
 
@@ -48,12 +59,13 @@ private[strategy] object Repartitioned {
             if hash.numPartitions == partitions && !SparkShuffle.isHeld(exchange) &&
               keys.forall(isAmong(_, hash.expressions)) =>
           val coarser = hash.copy(expressions = keys)
-          // One side of a join has run, and Spark would shuffle it again together with the other.
+          // A side of a join that Spark shuffles by all join keys, though its operators (or a stage
+          // that has run) have partitioned it by these.
           if (SparkShuffle.isPartitionedAs(coarser, exchange.child.outputPartitioning)) {
-            Some(Repartitioned(exchange.child, Nil))
+            Some(Repartitioned(exchange.child, Nil, leftOut = 1))
           } else {
             val plan = exchange.copy(outputPartitioning = coarser)
-            Some(Repartitioned(plan, Seq(CoarserShuffle(exchange, keys))))
+            Some(Repartitioned(plan, Seq(CoarserShuffle(exchange, keys)), leftOut = 0))
           }
         case _ => None
       }
@@ -108,19 +120,27 @@ private[strategy] object Repartitioned {
       keys: Seq[Expression],
       partitions: Int
   ): Option[Repartitioned] = {
+    val isFull = join.joinType == FullOuter
     val pairs = join.leftKeys.zip(join.rightKeys)
-    val wanted = keys.map { key =>
-      pairs.find { case (left, right) => left.semanticEquals(key) || right.semanticEquals(key) }
+    val wanted = keys.flatMap { key =>
+      pairs.find { case (left, right) =>
+        if (isFull) EitherKey.is(key, left, right)
+        else left.semanticEquals(key) || right.semanticEquals(key)
+      }
     }
-    if (wanted.exists(_.isEmpty)) None
+    if (wanted.size < keys.size) None
     else
       for {
-        left <- repartitioned(join.left, wanted.flatten.map(_._1), partitions)
-        right <- repartitioned(join.right, wanted.flatten.map(_._2), partitions)
-      } yield Repartitioned(
-        join.withNewChildren(Seq(left.plan, right.plan)),
-        left.shuffles ++ right.shuffles
-      )
+        left <- repartitioned(join.left, wanted.map(_._1), partitions)
+        right <- repartitioned(join.right, wanted.map(_._2), partitions)
+      } yield {
+        val joined = join.withNewChildren(Seq(left.plan, right.plan))
+        Repartitioned(
+          if (isFull) PartitionedByEitherKeyExec(wanted.map(_._1), keys, joined) else joined,
+          left.shuffles ++ right.shuffles,
+          left.leftOut + right.leftOut
+        )
+      }
   }
 
   /** The keys in terms of what some columns are computed from; none if one is not among these. */

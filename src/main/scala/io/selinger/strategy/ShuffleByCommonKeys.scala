@@ -23,6 +23,7 @@ import io.selinger.estimate.PlanEstimate
 import io.selinger.estimate.plans.{ExactSums, LeafStatistics, UnknownRows}
 import io.selinger.stats.relations.QueryStages
 import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
@@ -59,13 +60,17 @@ import org.apache.spark.sql.internal.SQLConf
  * }}}
  *
  * Between the two shuffles there may be projections, filters, sorts, windows, aggregations, broadcast
- * joins, and joins of two shuffled sides. Both sides of such a join are then shuffled by the common keys.
+ * joins, and joins of two shuffled sides. Both sides of such a join are then shuffled by the common keys,
+ * or not at all where their own operators have partitioned them so. The rows of a full outer join are
+ * partitioned by whichever of two equal keys they have (PartitionedByEitherKeyExec): what comes above is
+ * not shuffled if it is by coalesce(left key, right key), as USING has it.
  *
  * Correct because: rows with the same values of all keys have the same values of the common ones, so they
  * still meet in one partition, which is all that these operators require. Spark's own
  * ValidateRequirements checks that, and the rows are partitioned as the removed shuffle would have
  * partitioned them.
- * Not done: a second shuffle for a join, since what it measures decides whether that side is broadcast;
+ * Not done: a second shuffle for a join, since what it measures decides whether that side is broadcast
+ * (full outer joins have no such side, and are done);
  * shuffles that the query asks for (REPARTITION); unions; subqueries, since their plans do not tell what
  * they share with the query; both sides of a join in which one waits (awaitBuildSide); through the limits
  * that Spark adds for rank().
@@ -83,26 +88,26 @@ final class ShuffleByCommonKeys(session: SparkSession)
   import ShuffleByCommonKeys._
 
   override protected def prepare(plan: SparkPlan, mode: Mode): SparkPlan =
-    prepared(plan, new SharedShuffles(plan), mode, feedsJoin = false)
+    prepared(plan, new SharedShuffles(plan), mode, decidesJoin = false)
 
-  /** @param feedsJoin whether the rows of `plan` are those of one side of a join of shuffled sides */
+  /** @param decidesJoin whether `plan` is a side of a join that may be broadcast if it is small */
   private def prepared(
       plan: SparkPlan,
       shared: SharedShuffles,
       mode: Mode,
-      feedsJoin: Boolean
+      decidesJoin: Boolean
   ): SparkPlan = {
-    val result = plan match {
-      case Repeated(outer, changed) if !feedsJoin =>
+    val deciding = plan match {
+      case join: ShuffledJoin => join.joinType != FullOuter
+      case _: SortExec => decidesJoin
+      case _ => false
+    }
+    // First what is below: where a shuffle goes, more columns may turn out to have partitioned the rows.
+    plan.mapChildren(prepared(_, shared, mode, deciding)) match {
+      case Repeated(outer, changed) if !decidesJoin =>
         decided(new Subject(outer, changed, shared), mode)
       case other => other
     }
-    val areSides = result match {
-      case _: ShuffledJoin => true
-      case _: SortExec => feedsJoin
-      case _ => false
-    }
-    result.mapChildren(prepared(_, shared, mode, areSides))
   }
 
   private def decided(subject: Subject, mode: Mode): SparkPlan = subject.logical match {
@@ -135,7 +140,7 @@ final class ShuffleByCommonKeys(session: SparkSession)
     def isDecided: Boolean = logical.flatMap(_.getTagValue(onceTag)).contains(keys)
 
     /** Operators between the shuffles, which will run in the stage above. */
-    def mayRaise: Boolean = between(outer.child).flatMap(_.logicalLink).distinct
+    def mayRaise: Boolean = between(changed.plan).flatMap(_.logicalLink).distinct
       .exists(RaisedErrors.operatorMayRaise(_, ExactSums.fits))
 
     private def between(plan: SparkPlan): Seq[SparkPlan] = plan match {
@@ -172,7 +177,7 @@ final class ShuffleByCommonKeys(session: SparkSession)
       unmet: Option[Reason],
       mode: Mode
   ): Decision = {
-    val shuffles = 1 + subject.changed.shuffles.size
+    val fewer = subject.changed.shuffles.size
     Decision(
       rule = info.id,
       node = NodeText.shorten(s"Shuffle by ${subject.keys}"),
@@ -180,8 +185,8 @@ final class ShuffleByCommonKeys(session: SparkSession)
       outcome = Outcome.of(unmet, mode),
       reason = unmet.getOrElse(Once),
       phase = if (QueryStages.begun(logical)) Phase.Adaptive else Phase.Static,
-      chosen = Option.when(unmet.isEmpty)(counted(shuffles - 1)),
-      stock = Option.when(unmet.isEmpty)(counted(shuffles)),
+      chosen = Option.when(unmet.isEmpty)(counted(fewer)),
+      stock = Option.when(unmet.isEmpty)(counted(1 + fewer + subject.changed.leftOut)),
       detail = unmet.flatMap(UnknownRows.detail(_, logical)),
       evidence = unmet match {
         case None | Some(Uneven) => subject.deciding.toSeq.flatMap(_.evidence)
@@ -224,8 +229,8 @@ object ShuffleByCommonKeys
 
   val Once: Reason = Reason(
     "SHUFFLED_BY_COMMON_KEYS",
-    "The keys of the second shuffle are among those of the first. A shuffle by these alone brings together " +
-      "the rows that both operators need in one task, so the other shuffle is left out.",
+    "Several operators here need rows with equal keys in one task. A shuffle by the keys that they have in " +
+      "common brings these rows together for all of them, so the other shuffles are left out.",
     "Set spark.selinger.shuffleByCommonKeys.enabled to false if a few tasks after this shuffle take much " +
       "longer than the others."
   )

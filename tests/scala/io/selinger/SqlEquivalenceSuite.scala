@@ -1,7 +1,7 @@
 package io.selinger
 
 import io.selinger.conf.SelingerConf
-import io.selinger.exec.{GroupingSetCascadeExec, RankFilterExec}
+import io.selinger.exec.{GroupingSetCascadeExec, PartitionedByEitherKeyExec, RankFilterExec}
 import io.selinger.exec.aggregates.HeapHashAggregateExec
 import io.selinger.rule.{ShareEstimates, UnwrapFunctionsInFilters}
 import io.selinger.strategy.SelectJoinOperator
@@ -63,6 +63,7 @@ class SqlEquivalenceSuite extends AnyFunSuite with SharedSession {
     val df = spark.sql(text)
     def joins = Try(Plans.joins(df) ++ Plans.physical(df).collect {
       case cascade: GroupingSetCascadeExec => cascade.nodeName
+      case claim: PartitionedByEitherKeyExec => claim.nodeName
       case ranks: RankFilterExec => ranks.nodeName
       case hashed: HeapHashAggregateExec => hashed.nodeName
     } ++ Plans.decisions(df, UnwrapFunctionsInFilters.id).flatMap(_.chosen)).getOrElse(Nil)

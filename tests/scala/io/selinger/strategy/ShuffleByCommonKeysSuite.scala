@@ -5,7 +5,7 @@ import io.selinger.exec.PartitionedByEitherKeyExec
 import io.selinger.testing.{ExampleTables, Plans, SharedSession, Tables}
 import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{SparkPlan, WholeStageCodegenExec}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ValidateRequirements}
 import org.apache.spark.sql.internal.SQLConf
@@ -226,24 +226,130 @@ class ShuffleByCommonKeysSuite extends AnyFunSuite with SharedSession {
       }
     }
 
-  test("full outer joins run the same in generated code and without it") {
-    Seq("true", "false").foreach { generated =>
+  // Several partitions until the end: rows that lie elsewhere than claimed would be grouped twice.
+  private val apart = shuffled ++ Seq(
+    SQLConf.COALESCE_PARTITIONS_ENABLED.key -> "false",
+    SQLConf.SHUFFLE_PARTITIONS.key -> "2"
+  )
+
+  private val joined =
+    s"""$sides SELECT key, count(*), max(t), max(u) FROM
+       |  (SELECT coalesce(k, j) AS key, t, u FROM a FULL JOIN b ON k = j AND day = m)
+       |GROUP BY key""".stripMargin
+
+  // Keys of facts lie between 0 and 119, some of dims above.
+  private val plain =
+    """SELECT key, count(*) FROM (SELECT coalesce(a.k, b.k) AS key FROM facts a
+      |  FULL JOIN (SELECT k + 30 AS k FROM facts) b ON a.k = b.k) GROUP BY key""".stripMargin
+
+  Seq("generated code" -> SharedSession.compiled, "interpreted" -> SharedSession.interpreted)
+    .foreach { case (what, settings) =>
       Seq("true", "false").foreach { sorted =>
-        withConf(
-          shuffled ++ Seq(
-            SQLConf.WHOLESTAGE_CODEGEN_ENABLED.key -> generated,
-            SelectJoinOperator.switch -> "false",
-            SQLConf.PREFER_SORTMERGEJOIN.key -> sorted
-          ): _*
+        test(
+          s"full outer joins in several partitions, $what, ${SQLConf.PREFER_SORTMERGEJOIN.key} $sorted"
         ) {
-          val _ = assertFires(
-            s"""$sides SELECT key, count(*), max(t), max(u) FROM
-               |  (SELECT coalesce(k, j) AS key, t, u FROM a FULL JOIN b ON k = j AND day = m)
-               |GROUP BY key""".stripMargin,
-            shuffles = 5
-          )
+          withConf(
+            apart ++ settings ++ Seq(
+              SelectJoinOperator.switch -> "false",
+              SQLConf.PREFER_SORTMERGEJOIN.key -> sorted
+            ): _*
+          ) {
+            val df = assertFires(plain)
+            assert(
+              Plans.physical(df).exists {
+                case code: WholeStageCodegenExec =>
+                  code.exists(_.isInstanceOf[PartitionedByEitherKeyExec])
+                case _ => false
+              } == (settings == SharedSession.compiled)
+            )
+          }
         }
       }
+    }
+
+  test("full outer joins above windows, in several partitions") {
+    withConf(apart: _*) {
+      // `j` is computed below its window: no sample tells how often it has each value.
+      val _ = saved(joined)
+    }
+  }
+
+  Seq(
+    "coalesce(if(d.k > 50, d.k, -1), f.k)" -> "if(d.k > 50, d.k, -1) = f.k",
+    "coalesce(f.k, coalesce(d.k, 0))" -> "coalesce(d.k, 0) = f.k"
+  ).foreach { case (key, condition) =>
+    test(
+      s"passes over $key, of which one key is computed, and not null in rows that its side lacks"
+    ) {
+      withConf(apart: _*) {
+        val _ = assertKeeps(
+          s"""SELECT key, count(*) FROM (SELECT $key AS key
+             |  FROM (SELECT if(id % 9 = 0, null, k) AS k FROM facts WHERE k > 100) d
+             |  FULL JOIN (SELECT if(id % 7 = 0, null, k) AS k FROM facts) f ON $condition)
+             |GROUP BY key""".stripMargin
+        )
+      }
+    }
+  }
+
+  test(
+    "passes over a side that lies by another column, equal only to the join key of some of its rows"
+  ) {
+    withConf(apart :+ (SQLConf.REQUIRE_ALL_CLUSTER_KEYS_FOR_CO_PARTITION.key -> "false"): _*) {
+      val _ = saved(
+        """SELECT key, count(*) FROM (SELECT coalesce(a.k, c.j) AS key FROM facts a
+          |  FULL JOIN (SELECT c.x, d.j FROM (SELECT k + 20 AS x FROM facts) c
+          |    LEFT JOIN (SELECT k AS j FROM facts WHERE k < 90) d ON c.x = d.j) c
+          |  ON a.k = c.j AND a.k = c.x) GROUP BY key""".stripMargin
+      )
+    }
+  }
+
+  test("fires on each of three shuffles that need one key only") {
+    val df = assertFires(
+      "SELECT k, count(DISTINCT s) FROM (SELECT k, day, min(s) AS s FROM facts GROUP BY k, day) GROUP BY k",
+      shuffles = 2
+    )
+    val plan = initialOf(df)
+    assert(new ShuffleByCommonKeys(spark)(plan) eq plan)
+  }
+
+  test("fires above an aggregation of a full outer join by more keys") {
+    withConf(shuffled: _*) {
+      val df = assertFires(
+        s"""$sides SELECT key, max(n), max(t) FROM
+           |  (SELECT coalesce(k, j) AS key, coalesce(day, m) AS d, count(*) AS n, max(greatest(t, u)) AS t
+           |   FROM a FULL JOIN b ON k = j AND day = m GROUP BY 1, 2) GROUP BY key""".stripMargin,
+        shuffles = 6
+      )
+      val plan = initialOf(df)
+      assert(new ShuffleByCommonKeys(spark)(plan) eq plan)
+    }
+  }
+
+  test("does not fire where another part of the query reads the shuffle of one side") {
+    withConf(shuffled: _*) {
+      val (df, _) = saved(
+        s"""$sides SELECT coalesce(k, j) AS key, max(t), max(u) FROM a FULL JOIN b ON k = j AND day = m
+           |GROUP BY coalesce(k, j)
+           |UNION ALL
+           |SELECT k, max(t), max(u) FROM a LEFT JOIN b ON k = j AND day = m GROUP BY k, day""".stripMargin
+      )
+      assert(decisionsOf(df).exists(_.reason == Reason.SharedSubplan), decisionsOf(df))
+    }
+  }
+
+  test(
+    "does not fire where the sides lie by a column with few values, though Spark's windows need no more"
+  ) {
+    withConf(apart: _*) {
+      val _ = assertDeclines(
+        """WITH w AS (SELECT flag, id, max(k) OVER (PARTITION BY flag ORDER BY id) AS t FROM facts)
+          |SELECT key, max(t), max(u) FROM (SELECT coalesce(a.flag, b.flag) AS key, a.t, b.u
+          |  FROM w a FULL JOIN (SELECT flag, id, min(k) OVER (PARTITION BY flag ORDER BY id) AS u FROM facts) b
+          |  ON a.flag = b.flag AND a.id = b.id) GROUP BY key""".stripMargin,
+        rule.Uneven
+      )
     }
   }
 

@@ -27,7 +27,8 @@ import org.apache.spark.sql.execution.joins.ShuffledJoin
  * side, with `either` in place of `left`; unknown if the left side is no longer partitioned so. Ordering:
  * that of the join.
  *
- * @param left keys by which the left side of the join is partitioned
+ * @param left columns that are keys of the join, by which its left side is partitioned; its right side is
+ *   by the keys that are equal to these, which whoever makes this operator has checked
  * @param either for each of them the expression of the left and the right key
  * @param child a full outer join of two shuffled sides
  */

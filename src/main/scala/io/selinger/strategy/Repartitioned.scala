@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ValidateRequirements}
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledJoin}
@@ -31,12 +32,12 @@ private[strategy] final case class CoarserShuffle(
  * A plan whose rows come out partitioned by fewer keys.
  *
  * @param shuffles that are by these keys now
- * @param leftOut how many more shuffles there were, of rows that lie where they should already
+ * @param leftOut shuffles that are not needed, as their rows lie where they should already
  */
 private[strategy] final case class Repartitioned(
     plan: SparkPlan,
     shuffles: Seq[CoarserShuffle],
-    leftOut: Int
+    leftOut: Seq[CoarserShuffle]
 )
 
 private[strategy] object Repartitioned {
@@ -62,10 +63,10 @@ private[strategy] object Repartitioned {
           // A side of a join that Spark shuffles by all join keys, though its operators (or a stage
           // that has run) have partitioned it by these.
           if (SparkShuffle.isPartitionedAs(coarser, exchange.child.outputPartitioning)) {
-            Some(Repartitioned(exchange.child, Nil, leftOut = 1))
+            Some(Repartitioned(exchange.child, Nil, Seq(CoarserShuffle(exchange, keys))))
           } else {
             val plan = exchange.copy(outputPartitioning = coarser)
-            Some(Repartitioned(plan, Seq(CoarserShuffle(exchange, keys)), leftOut = 0))
+            Some(Repartitioned(plan, Seq(CoarserShuffle(exchange, keys)), Nil))
           }
         case _ => None
       }
@@ -79,8 +80,16 @@ private[strategy] object Repartitioned {
       throughInput(plan, keys, partitions)
     case sort: SortExec if !sort.global => throughInput(sort, keys, partitions)
     case join: ShuffledJoin => ofBothSides(join, keys, partitions)
+    // What it claims is claimed anew, of fewer keys.
+    case claim: PartitionedByEitherKeyExec => repartitioned(claim.child, keys, partitions)
+    // In a re-plan: a side of a full outer join that has run.
+    case stage: ShuffleQueryStageExec if isBy(keys, partitions, stage) =>
+      Some(Repartitioned(stage, Nil, Nil))
     case _ => None
   }
+
+  private def isBy(keys: Seq[Expression], partitions: Int, plan: SparkPlan): Boolean =
+    SparkShuffle.isPartitionedAs(HashPartitioning(keys, partitions), plan.outputPartitioning)
 
   private def isAmong(key: Expression, keys: Seq[Expression]): Boolean =
     keys.exists(_.semanticEquals(key))
@@ -133,12 +142,15 @@ private[strategy] object Repartitioned {
       for {
         left <- repartitioned(join.left, wanted.map(_._1), partitions)
         right <- repartitioned(join.right, wanted.map(_._2), partitions)
+        // What is claimed of a full outer join holds for each side by its own keys only.
+        if !isFull || isBy(wanted.map(_._1), partitions, left.plan) &&
+          isBy(wanted.map(_._2), partitions, right.plan)
       } yield {
         val joined = join.withNewChildren(Seq(left.plan, right.plan))
         Repartitioned(
           if (isFull) PartitionedByEitherKeyExec(wanted.map(_._1), keys, joined) else joined,
           left.shuffles ++ right.shuffles,
-          left.leftOut + right.leftOut
+          left.leftOut ++ right.leftOut
         )
       }
   }

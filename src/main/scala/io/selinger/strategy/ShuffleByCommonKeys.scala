@@ -3,26 +3,21 @@ package io.selinger.strategy
 import io.selinger.conf.SelingerConf
 import io.selinger.core.{
   Decision,
-  Evidence,
   GuardedPhysicalRule,
   Hook,
   Mode,
   NodeText,
-  Origin,
   Outcome,
   Phase,
   Precondition,
-  Quantity,
   RaisedErrors,
   Reason,
   RuleDescription,
   RuleKind
 }
 import io.selinger.cost.Cluster
-import io.selinger.estimate.PlanEstimate
-import io.selinger.estimate.plans.{ExactSums, LeafStatistics, UnknownRows}
+import io.selinger.estimate.plans.{ExactSums, UnknownRows}
 import io.selinger.stats.relations.QueryStages
-import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
@@ -32,7 +27,6 @@ import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.exchange.{Exchange, ShuffleExchangeExec}
 import org.apache.spark.sql.execution.joins.ShuffledJoin
-import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Shuffles rows once where Spark shuffles them twice: first by the keys of one operator, then by some of
@@ -68,9 +62,10 @@ import org.apache.spark.sql.internal.SQLConf
  * Correct because: rows with the same values of all keys have the same values of the common ones, so they
  * still meet in one partition, which is all that these operators require. Spark's own
  * ValidateRequirements checks that, and the rows are partitioned as the removed shuffle would have
- * partitioned them.
+ * partitioned them. For full outer joins it relies on what PartitionedByEitherKeyExec claims; both sides
+ * are checked here to lie by columns that are their own join keys.
  * Not done: a second shuffle for a join, since what it measures decides whether that side is broadcast
- * (full outer joins have no such side, and are done);
+ * (full outer joins have no such side; below another shuffle that goes, those of any join can go too);
  * shuffles that the query asks for (REPARTITION); unions; subqueries, since their plans do not tell what
  * they share with the query; both sides of a join in which one waits (awaitBuildSide); through the limits
  * that Spark adds for rank().
@@ -105,22 +100,24 @@ final class ShuffleByCommonKeys(session: SparkSession)
     // First what is below: where a shuffle goes, more columns may turn out to have partitioned the rows.
     plan.mapChildren(prepared(_, shared, mode, deciding)) match {
       case Repeated(outer, changed) if !decidesJoin =>
-        decided(new Subject(outer, changed, shared), mode)
+        decided(new Subject(outer, changed, shared), shared, mode)
       case other => other
     }
   }
 
-  private def decided(subject: Subject, mode: Mode): SparkPlan = subject.logical match {
-    case Some(logical) if !Subqueries.contain(logical) =>
-      val unmet = Precondition.firstUnmet(preconditions, subject)
-      Decision.record(logical, decision(logical, subject, unmet, mode))
-      if (unmet.isDefined || mode != Mode.On) subject.outer
-      else {
-        logical.setTagValue(onceTag, subject.keys)
-        subject.changed.plan
-      }
-    case _ => subject.outer
-  }
+  private def decided(subject: Subject, shared: SharedShuffles, mode: Mode): SparkPlan =
+    subject.logical match {
+      case Some(logical) if !Subqueries.contain(logical) =>
+        val unmet = Precondition.firstUnmet(preconditions, subject)
+        Decision.record(logical, decision(logical, subject, unmet, mode))
+        if (unmet.isDefined || mode != Mode.On) subject.outer
+        else {
+          logical.setTagValue(onceTag, subject.keys)
+          // A shuffle that is by fewer keys now may make one further down unnecessary.
+          prepared(subject.changed.plan, shared, mode, decidesJoin = false)
+        }
+      case _ => subject.outer
+    }
 
   /** A shuffle, and what it reads if that is partitioned in the same way. */
   private final class Subject(
@@ -148,16 +145,17 @@ final class ShuffleByCommonKeys(session: SparkSession)
       case operator => operator +: operator.children.flatMap(between)
     }
 
-    def isShared: Boolean = (outer +: changed.shuffles.map(_.exchange)).exists(shared.places(_) > 1)
+    def isShared: Boolean = (outer +: (changed.shuffles ++ changed.leftOut).map(_.exchange))
+      .exists(shared.places(_) > 1)
 
     /** How the rows of each earlier shuffle fall on partitions; none if unknown. */
-    lazy val spreads: Seq[Option[Spread]] = {
+    lazy val spreads: Seq[Option[KeySpread]] = {
       val cluster = Cluster.of(session)
-      changed.shuffles.map(Spread.of(_, cluster))
+      (changed.shuffles ++ changed.leftOut).map(spreadOf(_, cluster))
     }
 
     /** That decides: one that is uneven, if there is one. */
-    def deciding: Option[Spread] = spreads.flatten.sortBy(_.isEven).headOption
+    def deciding: Option[KeySpread] = spreads.flatten.sortBy(_.isEven).headOption
   }
 
   private val preconditions: Seq[Precondition[Subject]] = Seq(
@@ -186,7 +184,7 @@ final class ShuffleByCommonKeys(session: SparkSession)
       reason = unmet.getOrElse(Once),
       phase = if (QueryStages.begun(logical)) Phase.Adaptive else Phase.Static,
       chosen = Option.when(unmet.isEmpty)(counted(fewer)),
-      stock = Option.when(unmet.isEmpty)(counted(1 + fewer + subject.changed.leftOut)),
+      stock = Option.when(unmet.isEmpty)(counted(1 + fewer + subject.changed.leftOut.size)),
       detail = unmet.flatMap(UnknownRows.detail(_, logical)),
       evidence = unmet match {
         case None | Some(Uneven) => subject.deciding.toSeq.flatMap(_.evidence)
@@ -249,10 +247,6 @@ object ShuffleByCommonKeys
   // On logical operators: the keys of a shuffle that was left out above them.
   private val onceTag = TreeNodeTag[String]("selinger.shuffledByCommonKeys")
 
-  // With n values a partition, the largest of 16 has about 1 + sqrt(2 ln 16 / n) times its part of the
-  // rows (Raab and Steger, Balls into Bins, RANDOM 1998): a third more.
-  private val valuesPerPartition = 48
-
   /** A shuffle for which an earlier one of the same rows can be by the same keys, and the rows then. */
   private object Repeated {
     def unapply(plan: SparkPlan): Option[(ShuffleExchangeExec, Repartitioned)] = plan match {
@@ -269,92 +263,18 @@ object ShuffleByCommonKeys
   private def logicalOf(plan: SparkPlan): Option[LogicalPlan] =
     plan.collectFirst(Function.unlift((node: SparkPlan) => node.logicalLink))
 
-  /**
-   * How the rows of a shuffle fall on partitions.
-   *
-   * @param rows that are grouped or shuffled
-   * @param values of the keys, none if unknown
-   */
-  private final case class Spread(
-      rows: Quantity,
-      partitions: Int,
-      size: Option[ShuffleSize],
-      values: Option[Values]
-  ) {
-
-    /** The largest partition has at most about twice its part, or Spark makes one of all. */
-    def isEven: Boolean = isSmall || values.exists { found =>
-      found.number.value >= valuesPerPartition.toDouble * partitions &&
-      found.frequent.value * partitions <= rows.value
-    }
-
-    def isKnown: Boolean = isSmall || values.isDefined
-
-    private def isSmall: Boolean = SQLConf.get.getConf(SQLConf.COALESCE_PARTITIONS_ENABLED) &&
-      size.exists(
-        _.withMargin <= SQLConf.get.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)
-      )
-
-    def evidence: Seq[Evidence] =
-      values.toSeq.map(found =>
-        Evidence("values of the common keys", found.number.value, "values", found.number.origin)
-      ) ++
-        Seq(Evidence("input of the first operator", rows.value, "rows", rows.origin)) ++
-        values.map(found =>
-          Evidence("the most frequent value", found.frequent.value, "rows", found.frequent.origin)
-        ) ++
-        Seq(Evidence("partitions", partitions.toDouble, "partitions", Origin.Exact)) ++
-        size.map(each => Evidence("expected in the shuffle", each.expected, "bytes", each.origin))
-  }
-
-  /**
-   * @param number of different ones
-   * @param frequent rows that have the most frequent one
-   */
-  private final case class Values(number: Quantity, frequent: Quantity)
-
-  private object Spread {
-    def of(shuffle: CoarserShuffle, cluster: Cluster): Option[Spread] =
-      for {
-        logical <- logicalOf(shuffle.exchange.child)
-        // Its groups are taken to be spread as its rows are.
-        grouped = logical match {
-          case aggregate: Aggregate => aggregate.child
-          case other => other
-        }
-        input <- LeafStatistics.estimator.estimate(grouped)
-        spread = Spread(
-          input.rows,
-          shuffle.exchange.outputPartitioning.numPartitions,
-          ShuffleSize.of(shuffle.exchange, cluster),
-          valuesOf(shuffle.keys.collect { case key: Attribute => key }, grouped, input)
-            .filter(_ => shuffle.keys.forall(_.isInstanceOf[Attribute]))
-        )
-        if spread.isKnown
-      } yield spread
-
-    private def valuesOf(
-        keys: Seq[Attribute],
-        plan: LogicalPlan,
-        input: PlanEstimate
-    ): Option[Values] = {
-      val columns = keys.flatMap(key => input.columns.get(key.exprId).map(key -> _))
-      // Of a key without a sample it is not known whether it has frequent values.
-      val sampled = columns.filter { case (key, _) => input.domain(key).exists(_.sample.isDefined) }
-      val shares = (if (sampled.isEmpty) columns else sampled).map { case (_, column) =>
-        val nulls = column.nullFraction.getOrElse(0.0)
-        (column.frequent.map(_.share * (1.0 - nulls)) :+ nulls).max
+  /** How the rows of a shuffle would fall on partitions; its groups are taken to be spread as its rows are. */
+  private def spreadOf(shuffle: CoarserShuffle, cluster: Cluster): Option[KeySpread] =
+    logicalOf(shuffle.exchange.child).flatMap { logical =>
+      val grouped = logical match {
+        case aggregate: Aggregate => aggregate.child
+        case other => other
       }
-      // No combination of values has more rows than the most frequent value of any key.
-      val share = if (sampled.isEmpty) shares.maxOption else shares.minOption
-      for {
-        most <- share
-        if columns.exists(_._2.distinct.isDefined) && keys.forall(plan.outputSet.contains)
-        values <- LeafStatistics.estimator.estimate(Aggregate(keys, keys, plan))
-      } yield Values(
-        values.rows,
-        Quantity(math.max(1.0, most * input.rows.value), Origin.Derived)
+      KeySpread.of(
+        shuffle.keys,
+        grouped,
+        shuffle.exchange.outputPartitioning.numPartitions,
+        ShuffleSize.of(shuffle.exchange, cluster)
       )
     }
-  }
 }

@@ -232,12 +232,7 @@ class ShuffleByCommonKeysSuite extends AnyFunSuite with SharedSession {
     SQLConf.SHUFFLE_PARTITIONS.key -> "2"
   )
 
-  private val joined =
-    s"""$sides SELECT key, count(*), max(t), max(u) FROM
-       |  (SELECT coalesce(k, j) AS key, t, u FROM a FULL JOIN b ON k = j AND day = m)
-       |GROUP BY key""".stripMargin
-
-  // Keys of facts lie between 0 and 119, some of dims above.
+  // Keys of facts lie between 0 and 119.
   private val plain =
     """SELECT key, count(*) FROM (SELECT coalesce(a.k, b.k) AS key FROM facts a
       |  FULL JOIN (SELECT k + 30 AS k FROM facts) b ON a.k = b.k) GROUP BY key""".stripMargin
@@ -267,10 +262,21 @@ class ShuffleByCommonKeysSuite extends AnyFunSuite with SharedSession {
       }
     }
 
-  test("full outer joins above windows, in several partitions") {
-    withConf(apart: _*) {
-      // `j` is computed below its window: no sample tells how often it has each value.
-      val _ = saved(joined)
+  // Keys with a sample of their own, so that they are known to be even enough for several partitions.
+  private val windows =
+    """WITH a AS (SELECT k, id, max(day) OVER (PARTITION BY k ORDER BY id) AS t FROM facts),
+      |b AS (SELECT k, id, min(day) OVER (PARTITION BY k ORDER BY id) AS u FROM facts WHERE id % 3 = 0)
+      |""".stripMargin
+
+  Seq("coalesce(b.k, a.k)", "if(a.k IS NULL, b.k, a.k)").foreach { key =>
+    test(s"full outer joins above windows, by $key, in several partitions") {
+      withConf(apart: _*) {
+        val _ = assertFires(
+          s"""$windows SELECT key, count(*), max(t), min(u) FROM (SELECT $key AS key, t, u
+             |  FROM a FULL JOIN b ON a.k = b.k AND a.id = b.id) GROUP BY key""".stripMargin,
+          shuffles = 3
+        )
+      }
     }
   }
 
@@ -282,12 +288,13 @@ class ShuffleByCommonKeysSuite extends AnyFunSuite with SharedSession {
       s"passes over $key, of which one key is computed, and not null in rows that its side lacks"
     ) {
       withConf(apart: _*) {
-        val _ = assertKeeps(
+        val df = assertKeeps(
           s"""SELECT key, count(*) FROM (SELECT $key AS key
              |  FROM (SELECT if(id % 9 = 0, null, k) AS k FROM facts WHERE k > 100) d
              |  FULL JOIN (SELECT if(id % 7 = 0, null, k) AS k FROM facts) f ON $condition)
              |GROUP BY key""".stripMargin
         )
+        assert(decisionsOf(df).isEmpty)
       }
     }
   }
@@ -296,12 +303,13 @@ class ShuffleByCommonKeysSuite extends AnyFunSuite with SharedSession {
     "passes over a side that lies by another column, equal only to the join key of some of its rows"
   ) {
     withConf(apart :+ (SQLConf.REQUIRE_ALL_CLUSTER_KEYS_FOR_CO_PARTITION.key -> "false"): _*) {
-      val _ = saved(
+      val (df, _) = saved(
         """SELECT key, count(*) FROM (SELECT coalesce(a.k, c.j) AS key FROM facts a
           |  FULL JOIN (SELECT c.x, d.j FROM (SELECT k + 20 AS x FROM facts) c
-          |    LEFT JOIN (SELECT k AS j FROM facts WHERE k < 90) d ON c.x = d.j) c
+          |    LEFT JOIN (SELECT k AS j FROM facts WHERE k < 110) d ON c.x = d.j) c
           |  ON a.k = c.j AND a.k = c.x) GROUP BY key""".stripMargin
       )
+      assert(decisionsOf(df).isEmpty)
     }
   }
 

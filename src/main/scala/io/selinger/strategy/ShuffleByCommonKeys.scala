@@ -112,7 +112,8 @@ final class ShuffleByCommonKeys(session: SparkSession)
         Decision.record(logical, decision(logical, subject, unmet, mode))
         if (unmet.isDefined || mode != Mode.On) subject.outer
         else {
-          logical.setTagValue(onceTag, subject.keys)
+          val decided = logical.getTagValue(onceTag).getOrElse(Set.empty)
+          logical.setTagValue(onceTag, decided + subject.keys)
           // A shuffle that is by fewer keys now may make one further down unnecessary.
           prepared(subject.changed.plan, shared, mode, decidesJoin = false)
         }
@@ -134,7 +135,7 @@ final class ShuffleByCommonKeys(session: SparkSession)
     }
 
     /** Whether this was done before: Spark refuses a re-plan that shuffles more often. */
-    def isDecided: Boolean = logical.flatMap(_.getTagValue(onceTag)).contains(keys)
+    def isDecided: Boolean = logical.flatMap(_.getTagValue(onceTag)).exists(_.contains(keys))
 
     /** Operators between the shuffles, which will run in the stage above. */
     def mayRaise: Boolean = between(changed.plan).flatMap(_.logicalLink).distinct
@@ -160,7 +161,8 @@ final class ShuffleByCommonKeys(session: SparkSession)
 
   private val preconditions: Seq[Precondition[Subject]] = Seq(
     Precondition(Reason.SharedSubplan)(!_.isShared),
-    Precondition(Reason.MayRaise)(!_.mayRaise),
+    // What was decided holds: of an operator that has run it is not known any more whether it may raise.
+    Precondition(Reason.MayRaise)(subject => subject.isDecided || !subject.mayRaise),
     Precondition(Reason.NoStatistics)(subject =>
       subject.isDecided || subject.spreads.forall(_.isDefined)
     ),
@@ -244,8 +246,8 @@ object ShuffleByCommonKeys
   override def example: String =
     "SELECT item, sold, sum(count(*)) OVER (PARTITION BY item ORDER BY sold) FROM sales GROUP BY item, sold"
 
-  // On logical operators: the keys of a shuffle that was left out above them.
-  private val onceTag = TreeNodeTag[String]("selinger.shuffledByCommonKeys")
+  // On logical operators: the keys of each shuffle that was left out above them.
+  private val onceTag = TreeNodeTag[Set[String]]("selinger.shuffledByCommonKeys")
 
   /** A shuffle for which an earlier one of the same rows can be by the same keys, and the rows then. */
   private object Repeated {

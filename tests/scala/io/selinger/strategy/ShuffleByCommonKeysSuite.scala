@@ -280,6 +280,47 @@ class ShuffleByCommonKeysSuite extends AnyFunSuite with SharedSession {
     }
   }
 
+  test("full outer joins by USING, in several partitions") {
+    withConf(apart: _*) {
+      val _ = assertFires(
+        """SELECT k, count(*), count(x), count(y), count(z)
+          |FROM (SELECT k, id AS x FROM facts WHERE id % 4 = 0)
+          |FULL JOIN (SELECT k + 30 AS k, id AS y FROM facts WHERE id % 4 = 1) USING (k)
+          |FULL JOIN (SELECT k + 60 AS k, id AS z FROM facts WHERE id % 4 = 2) USING (k)
+          |GROUP BY k""".stripMargin,
+        shuffles = 2
+      )
+    }
+  }
+
+  // The inner join becomes a broadcast when its small side is measured, later than the other side ran.
+  Seq(
+    "sides by the same key" -> ("USING (k)" -> "SELECT k, id AS t FROM dupes"),
+    "a side with groups" -> ("USING (k, big)" ->
+      """SELECT k, big, max(n) OVER (PARTITION BY k ORDER BY big) AS t
+        |FROM (SELECT k, big, count(*) AS n FROM dupes GROUP BY k, big)""".stripMargin)
+  ).foreach { case (what, (keys, side)) =>
+    test(s"a re-plan of a full outer join, $what, is not refused after one side has run") {
+      withConf(
+        AwaitBuildSide.switch -> "false",
+        SelectJoinOperator.switch -> "false",
+        SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1",
+        SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD.key -> "10MB"
+      ) {
+        val df = assertFires(
+          s"""SELECT k, count(*), max(t) FROM
+             |(SELECT f.k, f.big FROM facts f JOIN (SELECT id, count(*) FROM dims GROUP BY id) d ON f.id = d.id)
+             |FULL JOIN ($side) $keys GROUP BY k""".stripMargin,
+          shuffles = if (keys.contains("big")) 3 else 1
+        )
+        assert(
+          Plans.joins(df).exists(_.startsWith("BroadcastHashJoin")),
+          Plans.execution(df).executedPlan
+        )
+      }
+    }
+  }
+
   Seq(
     "coalesce(if(d.k > 50, d.k, -1), f.k)" -> "if(d.k > 50, d.k, -1) = f.k",
     "coalesce(f.k, coalesce(d.k, 0))" -> "coalesce(d.k, 0) = f.k"
@@ -473,14 +514,34 @@ class ShuffleByCommonKeysSuite extends AnyFunSuite with SharedSession {
   ).foreach { case (what, key) =>
     test(s"passes over $what") {
       withConf(shuffled: _*) {
-        val df = spark.sql(
-          s"""$sides SELECT $key, count(*) FROM a FULL JOIN b ON k = j AND day = m GROUP BY $key"""
+        val (df, _) = saved(
+          s"$sides SELECT $key, count(*) FROM a FULL JOIN b ON k = j AND day = m GROUP BY $key"
         )
         assert(!initialOf(df).exists(_.isInstanceOf[PartitionedByEitherKeyExec]))
-        assert(rows(df) == withConf(off)(rows(spark.sql(
-          s"""$sides SELECT $key, count(*) FROM a FULL JOIN b ON k = j AND day = m GROUP BY $key"""
-        ))))
       }
+    }
+  }
+
+  test("passes over full outer joins by collated keys, which differ in bytes where they are equal") {
+    withConf(shuffled: _*) {
+      val _ = assertKeeps(
+        """SELECT key, count(*) FROM (SELECT coalesce(a.c, b.c) AS key
+          |  FROM (SELECT upper(s) COLLATE UTF8_LCASE AS c, id FROM facts) a
+          |  FULL JOIN (SELECT s COLLATE UTF8_LCASE AS c, id + 5 AS id FROM facts) b
+          |  ON a.c = b.c AND a.id = b.id) GROUP BY key""".stripMargin
+      )
+    }
+  }
+
+  test("does not fire where an error could be raised below a side's shuffle, which would go too") {
+    withConf(shuffled: _*) {
+      val text =
+        """WITH a AS (SELECT k, id, 1 / (k + 1) + max(day) OVER (PARTITION BY k ORDER BY id) AS t
+          |  FROM (SELECT k, id, id AS day FROM facts)),
+          |b AS (SELECT k, id, min(id) OVER (PARTITION BY k ORDER BY id) AS u FROM facts WHERE id % 3 = 0)
+          |SELECT key, count(t), max(u) FROM (SELECT coalesce(a.k, b.k) AS key, t, u
+          |  FROM a FULL JOIN b ON a.k = b.k AND a.id = b.id) GROUP BY key""".stripMargin
+      val _ = assertDeclines(text, Reason.MayRaise)
     }
   }
 

@@ -34,7 +34,8 @@ import org.apache.spark.sql.execution.joins.ShuffledJoin
  *
  * Fires on a shuffle whose keys are all among those of an earlier shuffle of the same rows, when (each
  * line is a Precondition below, in this order):
- *   1. neither shuffle serves another part of the query   else SHARED_SUBPLAN
+ *   1. none of the shuffles serves another part of the
+ *      query                                              else SHARED_SUBPLAN
  *   2. operators between them, which would move into
  *      the stage above, cannot raise errors               else ERRORS_DEPEND_ON_PLAN
  *   3. the values of the common keys can be estimated     else NO_STATISTICS
@@ -69,7 +70,7 @@ import org.apache.spark.sql.execution.joins.ShuffledJoin
  * shuffles that the query asks for (REPARTITION); unions; subqueries, since their plans do not tell what
  * they share with the query; both sides of a join in which one waits (awaitBuildSide); through the limits
  * that Spark adds for rank().
- * Cost: planning O(n) for n operators, and an estimate of the values. May lose if one value is far more
+ * Cost: planning O(n) for n operators, once more for each change, and an estimate of the values. May lose if one value is far more
  * frequent than expected: Spark does not split the partitions of aggregations and windows, nor those of a
  * join on whose partitions another operator relies.
  * Runs in injectQueryStagePrepRule, after Spark has added shuffles, and after the rules that set their
@@ -221,9 +222,9 @@ object ShuffleByCommonKeys
 
   val Uneven: Reason = Reason(
     "COMMON_KEYS_UNEVEN",
-    "The keys of the second shuffle are among those of the first. But they have too few different values, " +
-      "or one value that is in too many rows, so a shuffle by them alone would make partitions of " +
-      "unequal size. Spark's two shuffles stay.",
+    "Several operators here need rows with equal keys in one task. But the keys that they have in common " +
+      "have too few different values, or one value that is in too many rows. A shuffle by these alone " +
+      "would make partitions of unequal size, so all of Spark's shuffles stay.",
     "Nothing to do."
   )
 

@@ -222,16 +222,16 @@ object ShuffleByCommonKeys
 
   val Uneven: Reason = Reason(
     "COMMON_KEYS_UNEVEN",
-    "Several operators here need rows with equal keys in one task. But the keys that they have in common " +
-      "have too few different values, or one value that is in too many rows. A shuffle by these alone " +
-      "would make partitions of unequal size, so all of Spark's shuffles stay.",
+    "All keys of this shuffle are also keys of an earlier shuffle of the same rows. But they have too few " +
+      "distinct values, or one value that is in too many rows. A shuffle by these keys alone would make " +
+      "partitions of unequal size, so all of Spark's shuffles stay.",
     "Nothing to do."
   )
 
   val Once: Reason = Reason(
     "SHUFFLED_BY_COMMON_KEYS",
-    "Several operators here need rows with equal keys in one task. A shuffle by the keys that they have in " +
-      "common brings these rows together for all of them, so the other shuffles are left out.",
+    "All keys of this shuffle are also keys of an earlier shuffle of the same rows. One shuffle by these " +
+      "keys brings the rows that each operator needs into one task, so the others are left out.",
     "Set spark.selinger.shuffleByCommonKeys.enabled to false if a few tasks after this shuffle take much " +
       "longer than the others."
   )

@@ -70,9 +70,9 @@ import org.apache.spark.sql.execution.joins.ShuffledJoin
  * shuffles that the query asks for (REPARTITION); unions; subqueries, since their plans do not tell what
  * they share with the query; both sides of a join in which one waits (awaitBuildSide); through the limits
  * that Spark adds for rank().
- * Cost: planning O(n) for n operators, once more for each change, and an estimate of the values. May lose if one value is far more
- * frequent than expected: Spark does not split the partitions of aggregations and windows, nor those of a
- * join on whose partitions another operator relies.
+ * Cost: planning O(n) for n operators, once more for each change, and an estimate of the values. May lose
+ * if one value is far more frequent than expected: Spark does not split the partitions of aggregations and
+ * windows, nor those of a join on whose partitions another operator relies.
  * Runs in injectQueryStagePrepRule, after Spark has added shuffles, and after the rules that set their
  * number of partitions or hold them back; at each re-plan too, when what was decided first holds for
  * operators that are planned again. A second run finds no two such shuffles.
